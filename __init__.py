@@ -1,0 +1,20 @@
+"""Lamella: a PyTorch compiler that can be read."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .driver import compile, explain, lower
+    from .frontend.capture import capture
+
+__all__ = ["capture", "compile", "explain", "lower"]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when first used: `import lamella` is cheap, and the tools do not need torch's compiler.
+    if name in __all__:
+        home = ".frontend.capture" if name == "capture" else ".driver"
+        return getattr(importlib.import_module(home, __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

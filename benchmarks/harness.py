@@ -1,0 +1,44 @@
+"""Interleaved timing: machines are shared, so only ratios within one run count."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+
+def interleaved(
+    functions: Mapping[str, Callable[[], Any]], *, rounds: int = 9, block_ms: float = 60
+) -> dict[str, list[float]]:
+    """Seconds per call of each function, one figure per round; rounds alternate their order (A B, B A, …)."""
+    counts: dict[str, int] = {}
+    for name, f in functions.items():
+        f()
+        start = time.perf_counter()
+        f()
+        counts[name] = max(1, int(block_ms / 1e3 / max(time.perf_counter() - start, 1e-7)))
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for r in range(rounds):
+        for name in list(functions)[:: 1 if r % 2 == 0 else -1]:
+            f, n = functions[name], counts[name]
+            start = time.perf_counter()
+            for _ in range(n):
+                f()
+            times[name].append((time.perf_counter() - start) / n)
+    return times
+
+
+def median_ratio(base: Sequence[float], other: Sequence[float]) -> float:
+    """How many times faster `other` is: the median of the rounds' paired ratios."""
+    return statistics.median(a / b for a, b in zip(base, other, strict=True))
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    return statistics.geometric_mean(values) if values else float("nan")
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [f"| {' | '.join(header)} |", "|" + "---|" * len(header)]
+    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])

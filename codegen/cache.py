@@ -1,0 +1,223 @@
+"""Results kept on disk between processes: bytes by (kind, key), each file checked when read.
+
+An entry is written to a temporary file and renamed, so that readers and concurrent writers see all of it or none; a
+damaged one counts as absent and is removed. Where the disk is full or the directory cannot be written, work goes on
+without the cache, with one warning. The directory is `LAMELLA_CACHE_DIR`, else the user's cache directory; its size is
+held near `LAMELLA_CACHE_SIZE` (2G) by dropping what was used longest ago.
+"""
+
+import hashlib
+import os
+import random
+import re
+import threading
+import time
+import uuid
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from .errors import CodegenError
+from .target import CpuTarget
+
+_MAGIC = b"lamella1"
+_HEADER = len(_MAGIC) + 32
+_TEMPORARY = ".tmp-"
+_ABANDONED_SECONDS = 3600
+
+
+def cache_key(*parts: str | bytes) -> str:
+    """A file name for what was made from `parts`: the hash of all of them, each with its length."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()
+
+
+@cache
+def compiler_version() -> str:
+    """Hash of this compiler's source and of the versions of what it stands on; part of the key of whatever it made."""
+    root = Path(__file__).resolve().parents[1]
+    folders = ("codegen", "dialects", "frontend", "lowering")
+    files = sorted([root / "driver.py", *(f for folder in folders for f in (root / folder).glob("*.py"))])
+    sources = [part for f in files if f.is_file() for part in (f.name, f.read_bytes())]
+    return cache_key(*(f"{name} {_version(name)}" for name in ("torch", "xdsl", "llvmlite", "sympy")), *sources)
+
+
+def _version(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:  # a copy on the path that was never installed
+        return "unknown"
+
+
+@dataclass
+class CacheStats:
+    """What is on disk: entries and bytes by kind; and what this process asked for."""
+
+    directory: Path
+    limit: int
+    entries: dict[str, int] = field(default_factory=dict)
+    bytes: dict[str, int] = field(default_factory=dict)
+    hits: int = 0
+    misses: int = 0
+
+
+class Cache:
+    """Entries under one directory, which is made when first written to. A `limit` of 0 bytes keeps nothing."""
+
+    def __init__(self, directory: Path, limit: int) -> None:
+        self.directory = directory
+        self.limit = limit
+        self._hits = 0
+        self._misses = 0
+        self._warned = False
+
+    def get(self, kind: str, key: str) -> bytes | None:
+        """The bytes put under (kind, key), None where there are none that are whole."""
+        data = self._read(self._path(kind, key)) if self.limit else None
+        if data is None:
+            self._misses += 1
+        else:
+            self._hits += 1
+        return data
+
+    def put(self, kind: str, key: str, data: bytes) -> None:
+        """Keeps `data`. Never raises for the disk's sake."""
+        if len(data) + _HEADER > self.limit:
+            return
+        path = self._path(kind, key)
+        temporary = path.with_name(f"{_TEMPORARY}{os.getpid()}-{threading.get_ident()}-{uuid.uuid4().hex}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            temporary.write_bytes(_MAGIC + hashlib.sha256(data).digest() + data)
+            os.replace(temporary, path)
+        except OSError as error:
+            self._warn(f"cannot write {path.parent}: {error.strerror or error}")
+            with suppress(OSError):
+                temporary.unlink()
+            return
+        # On average one sweep per sixteenth of the limit that is written, by whichever processes write it.
+        if random.random() * self.limit < 16 * len(data):
+            self.evict()
+
+    def evict(self) -> int:
+        """Removes what was used longest ago until a tenth of the limit is free, and abandoned files; bytes removed."""
+        files = sorted(self._files(temporary=True), key=lambda f: f[1])
+        total = sum(size for _, _, size in files)
+        removed = 0
+        for path, used, size in files:
+            abandoned = path.name.startswith(_TEMPORARY) and used < time.time() - _ABANDONED_SECONDS
+            if abandoned or (total - removed > 0.9 * self.limit and not path.name.startswith(_TEMPORARY)):
+                with suppress(OSError):
+                    path.unlink()
+                    removed += size
+        return removed
+
+    def stats(self) -> CacheStats:
+        """Entries and bytes by kind."""
+        found = CacheStats(self.directory, self.limit, hits=self._hits, misses=self._misses)
+        for path, _, size in self._files():
+            kind = path.parents[1].name
+            found.entries[kind] = found.entries.get(kind, 0) + 1
+            found.bytes[kind] = found.bytes.get(kind, 0) + size
+        return found
+
+    def clear(self) -> int:
+        """Removes every entry; how many there were."""
+        count = 0
+        for path, _, _ in list(self._files(temporary=True)):
+            with suppress(OSError):
+                path.unlink()
+                count += not path.name.startswith(_TEMPORARY)
+        return count
+
+    def verify(self) -> list[Path]:
+        """Reads every entry and removes the damaged ones, which are given."""
+        damaged: list[Path] = []
+        for path, used, _ in list(self._files()):
+            if self._read(path) is None:
+                damaged.append(path)
+            else:
+                with suppress(OSError):
+                    os.utime(path, (used, used))  # being verified is not being used
+        return damaged
+
+    def _path(self, kind: str, key: str) -> Path:
+        if not re.fullmatch(r"\w+", kind) or not re.fullmatch(r"\w{3,}", key):
+            raise ValueError(f"not a kind and a key: {kind!r}, {key!r}")
+        return self.directory / kind / key[:2] / key
+
+    def _read(self, path: Path) -> bytes | None:
+        try:
+            raw = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._warn(f"cannot read {path}: {error.strerror or error}")
+            return None
+        data = raw[_HEADER:]
+        if raw[:_HEADER] != _MAGIC + hashlib.sha256(data).digest():
+            with suppress(OSError):
+                path.unlink()
+            return None
+        with suppress(OSError):
+            os.utime(path)
+        return data
+
+    def _files(self, temporary: bool = False) -> Iterator[tuple[Path, float, int]]:
+        """Path, time of last use and size of each entry. Files of others in the directory are let be."""
+        for path in self.directory.glob("*/??/*"):
+            if path.name.startswith(_TEMPORARY) and not temporary:
+                continue
+            with suppress(OSError):
+                status = path.stat()
+                yield path, status.st_mtime, status.st_size
+
+    def _warn(self, message: str) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(f"lamella compiles without its disk cache: {message}", RuntimeWarning, stacklevel=3)
+
+
+@cache
+def _cache(directory: str, limit: int) -> Cache:
+    return Cache(Path(directory), limit)
+
+
+def default_cache() -> Cache:
+    """The cache the environment asks for; one object per directory and size."""
+    directory = os.environ.get("LAMELLA_CACHE_DIR")
+    if not directory:
+        from platformdirs import user_cache_dir
+
+        directory = user_cache_dir("lamella")
+    return _cache(directory, parse_size(os.environ.get("LAMELLA_CACHE_SIZE") or "2G"))
+
+
+def parse_size(text: str) -> int:
+    """Bytes of `4096`, `512M` or `2G`. Raises CodegenError for anything else."""
+    if (found := re.fullmatch(r"\s*(\d+)\s*([KMGT]?)i?B?\s*", text, re.IGNORECASE)) is None:
+        raise CodegenError(f"LAMELLA_CACHE_SIZE is {text!r}, not a size such as 512M or 2G")
+    return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[found[2].upper()]
+
+
+def cached_objects(texts: Sequence[str], target: CpuTarget, cache: Cache | None = None) -> list[bytes]:
+    """The object file of each text of LLVM IR: from the cache, else compiled (in parallel, each text once) and kept."""
+    cache = cache or default_cache()
+    keys = [cache_key(text, target.key, _version("llvmlite")) for text in texts]
+    found = {key: data for key in set(keys) if (data := cache.get("obj", key)) is not None}
+    missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+    if missing:
+        from .jit import compile_objects
+
+        for key, data in zip(missing, compile_objects(list(missing.values()), target), strict=True):
+            found[key] = data
+            cache.put("obj", key, data)
+    return [found[key] for key in keys]

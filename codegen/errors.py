@@ -1,0 +1,7 @@
+"""The error of code generation. Apart, so that loading cached code needs nothing else of the compiler."""
+
+from ..dialects.errors import LamellaError
+
+
+class CodegenError(LamellaError):
+    """Something that cannot become machine code, or be loaded; the message names the op, symbol or line of text."""

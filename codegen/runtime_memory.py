@@ -1,0 +1,381 @@
+"""The native functions for memory, as LLVM IR: arenas, outputs that are recycled, and tensors over parts of memory.
+
+Both pools are guarded by the GIL, which is held throughout. An arena is taken out of its pool for as long as a call
+uses it. An output lies on a storage of the pool only when the count of that storage says that nobody else holds it.
+"""
+
+TEXT = r"""
+%entry = type { ptr, i64, ptr, ptr }                      ; tensor, bytes, data, count word of its storage
+@arenas = private global [4 x %entry] zeroinitializer
+@outputs = private global [32 x %entry] zeroinitializer
+@outputs_next = private global i64 0
+@outputs_bytes = private global i64 0
+@least = private global i64 1048576                       ; smaller outputs are not recycled
+@most = private global i64 536870912                      ; nor kept beyond this in all
+
+define private i64 @keys_of(ptr %h) alwaysinline {
+  %impl = load ptr, ptr %h
+  %at = getelementptr i8, ptr %impl, i64 $KEYS_AT$
+  %keys = load i64, ptr %at
+  ret i64 %keys
+}
+
+define private ptr @count_of(ptr %h) alwaysinline {
+  %impl = load ptr, ptr %h
+  %at = getelementptr i8, ptr %impl, i64 $STORAGE_AT$
+  %storage = load ptr, ptr %at
+  %word = getelementptr i8, ptr %storage, i64 8
+  ret ptr %word
+}
+
+; A tensor made in inference mode is for inference mode only; the others are for both.
+define private i1 @usable(ptr %h) {
+  %keys = call i64 @keys_of(ptr %h)
+  %normal = icmp eq i64 %keys, $NORMAL$
+  br i1 %normal, label %yes, label %ask
+ask:
+  %mode = call zeroext i1 @lamella_inference()
+  ret i1 %mode
+yes:
+  ret i1 true
+}
+
+; An arena of at least that many bytes: the smallest of the pool that is large enough, or a new one.
+define i32 @lamella_arena(i64 %bytes, ptr %owned, ptr %data) {
+  %size = alloca i64
+  %stride = alloca i64
+  br label %each
+each:
+  %i = phi i64 [ 0, %0 ], [ %i1, %next ]
+  %best = phi ptr [ null, %0 ], [ %best1, %next ]
+  %best_bytes = phi i64 [ 9223372036854775807, %0 ], [ %best_bytes1, %next ]
+  %more = icmp ult i64 %i, 4
+  br i1 %more, label %look, label %chosen
+look:
+  %e = getelementptr [4 x %entry], ptr @arenas, i64 0, i64 %i
+  %h = load ptr, ptr %e
+  %there = icmp ne ptr %h, null
+  br i1 %there, label %measure, label %next
+measure:
+  %b_at = getelementptr %entry, ptr %e, i64 0, i32 1
+  %b = load i64, ptr %b_at
+  %enough = icmp uge i64 %b, %bytes
+  %smaller = icmp ult i64 %b, %best_bytes
+  %better = and i1 %enough, %smaller
+  br i1 %better, label %mode, label %next
+mode:
+  %fit = call i1 @usable(ptr %h)
+  %take = select i1 %fit, ptr %e, ptr %best
+  %take_bytes = select i1 %fit, i64 %b, i64 %best_bytes
+  br label %next
+next:
+  %best1 = phi ptr [ %best, %look ], [ %best, %measure ], [ %take, %mode ]
+  %best_bytes1 = phi i64 [ %best_bytes, %look ], [ %best_bytes, %measure ], [ %take_bytes, %mode ]
+  %i1 = add i64 %i, 1
+  br label %each
+chosen:
+  %found = icmp ne ptr %best, null
+  br i1 %found, label %reuse, label %make
+reuse:
+  %old = load ptr, ptr %best
+  store ptr null, ptr %best
+  store ptr %old, ptr %owned
+  %d_at = getelementptr %entry, ptr %best, i64 0, i32 2
+  %d = load ptr, ptr %d_at
+  store ptr %d, ptr %data
+  ret i32 0
+make:
+  ; what was too small is not kept beside the larger one that serves for it too
+  %n = phi i64 [ 0, %chosen ], [ %n1, %make_next ]
+  %n_more = icmp ult i64 %n, 4
+  br i1 %n_more, label %small, label %new_one
+small:
+  %s_e = getelementptr [4 x %entry], ptr @arenas, i64 0, i64 %n
+  %s_h = load ptr, ptr %s_e
+  %s_b_at = getelementptr %entry, ptr %s_e, i64 0, i32 1
+  %s_b = load i64, ptr %s_b_at
+  %s_there = icmp ne ptr %s_h, null
+  %s_less = icmp ult i64 %s_b, %bytes
+  %s_drop = and i1 %s_there, %s_less
+  br i1 %s_drop, label %release, label %make_next
+release:
+  store ptr null, ptr %s_e
+  %s_r = call i32 @aoti_torch_delete_tensor_object(ptr %s_h)
+  br label %make_next
+make_next:
+  %n1 = add i64 %n, 1
+  br label %make
+new_one:
+  %few = icmp eq i64 %bytes, 0
+  %at_least = select i1 %few, i64 64, i64 %bytes
+  store i64 %at_least, ptr %size
+  store i64 1, ptr %stride
+  %r = call i32 @aoti_torch_empty_strided(i64 1, ptr %size, ptr %stride, i32 0, i32 0, i32 0, ptr %owned)
+  %bad = icmp ne i32 %r, 0
+  br i1 %bad, label %fail, label %pointer
+pointer:
+  %new = load ptr, ptr %owned
+  %r2 = call i32 @aoti_torch_get_data_ptr(ptr %new, ptr %data)
+  ret i32 0
+fail:
+  store ptr null, ptr %owned
+  call void @lamella_raise()
+  ret i32 1
+}
+
+; Puts the arena into the pool, in place of the smallest one when it is full. One that somebody else still holds is
+; let go.
+define void @lamella_arena_done(ptr %owned) {
+  %sizes = alloca ptr
+  %data = alloca ptr
+  %t = load ptr, ptr %owned
+  store ptr null, ptr %owned
+  %taken = icmp ne ptr %t, null
+  br i1 %taken, label %given, label %done
+given:
+  %word = call ptr @count_of(ptr %t)
+  %count = load i64, ptr %word
+  %alone = icmp eq i64 %count, $FRESH$
+  br i1 %alone, label %keep, label %drop
+keep:
+  %r = call i32 @aoti_torch_get_sizes(ptr %t, ptr %sizes)
+  %sizes_at = load ptr, ptr %sizes
+  %bytes = load i64, ptr %sizes_at
+  %r2 = call i32 @aoti_torch_get_data_ptr(ptr %t, ptr %data)
+  %d = load ptr, ptr %data
+  br label %each
+each:
+  %i = phi i64 [ 0, %keep ], [ %i1, %next ]
+  %least = phi ptr [ null, %keep ], [ %least1, %next ]
+  %least_bytes = phi i64 [ 9223372036854775807, %keep ], [ %least_bytes1, %next ]
+  %more = icmp ult i64 %i, 4
+  br i1 %more, label %look, label %place
+look:
+  %e = getelementptr [4 x %entry], ptr @arenas, i64 0, i64 %i
+  %h = load ptr, ptr %e
+  %free = icmp eq ptr %h, null
+  %b_at = getelementptr %entry, ptr %e, i64 0, i32 1
+  %b = load i64, ptr %b_at
+  %size = select i1 %free, i64 -1, i64 %b
+  %smaller = icmp slt i64 %size, %least_bytes
+  %least1 = select i1 %smaller, ptr %e, ptr %least
+  %least_bytes1 = select i1 %smaller, i64 %size, i64 %least_bytes
+  br label %next
+next:
+  %i1 = add i64 %i, 1
+  br label %each
+place:
+  %old = load ptr, ptr %least
+  store ptr %t, ptr %least
+  %new_b = getelementptr %entry, ptr %least, i64 0, i32 1
+  store i64 %bytes, ptr %new_b
+  %new_d = getelementptr %entry, ptr %least, i64 0, i32 2
+  store ptr %d, ptr %new_d
+  %none = icmp eq ptr %old, null
+  br i1 %none, label %done, label %evict
+evict:
+  %r3 = call i32 @aoti_torch_delete_tensor_object(ptr %old)
+  br label %done
+drop:
+  %r4 = call i32 @aoti_torch_delete_tensor_object(ptr %t)
+  br label %done
+done:
+  ret void
+}
+
+define void @lamella_recycle_limits(i64 %least, i64 %most) {
+  store i64 %least, ptr @least
+  store i64 %most, ptr @most
+  ret void
+}
+
+define private void @forget(ptr %e) {
+  %h = load ptr, ptr %e
+  %none = icmp eq ptr %h, null
+  br i1 %none, label %done, label %release
+release:
+  store ptr null, ptr %e
+  %b_at = getelementptr %entry, ptr %e, i64 0, i32 1
+  %b = load i64, ptr %b_at
+  %sum = load i64, ptr @outputs_bytes
+  %less = sub i64 %sum, %b
+  store i64 %less, ptr @outputs_bytes
+  %r = call i32 @aoti_torch_delete_tensor_object(ptr %h)
+  br label %done
+done:
+  ret void
+}
+
+; Lets go of everything that both pools hold.
+define void @lamella_recycle_clear() {
+  br label %each
+each:
+  %i = phi i64 [ 0, %0 ], [ %i1, %one ]
+  %more = icmp ult i64 %i, 32
+  br i1 %more, label %one, label %arenas
+one:
+  %e = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %i
+  call void @forget(ptr %e)
+  %i1 = add i64 %i, 1
+  br label %each
+arenas:
+  %j = phi i64 [ 0, %each ], [ %j1, %next ]
+  %j_more = icmp ult i64 %j, 4
+  br i1 %j_more, label %arena, label %done
+arena:
+  %a = getelementptr [4 x %entry], ptr @arenas, i64 0, i64 %j
+  %h = load ptr, ptr %a
+  store ptr null, ptr %a
+  %none = icmp eq ptr %h, null
+  br i1 %none, label %next, label %release
+release:
+  %r = call i32 @aoti_torch_delete_tensor_object(ptr %h)
+  br label %next
+next:
+  %j1 = add i64 %j, 1
+  br label %arenas
+done:
+  ret void
+}
+
+; A tensor of these sizes and strides, uninitialized. Large ones lie, where possible, on a storage that an earlier
+; call returned and that nobody but the pool holds any more: its count says so, and its data is where it was.
+define i32 @lamella_empty(i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i64 %bytes, ptr %owned, ptr %data) {
+  %size = alloca i64
+  %stride = alloca i64
+  %base = alloca ptr
+  %least = load i64, ptr @least
+  %most = load i64, ptr @most
+  %large = icmp sge i64 %bytes, %least
+  %fits = icmp sle i64 %bytes, %most
+  %recycle0 = and i1 %large, %fits
+  %possible = icmp ne i64 $FRESH$, 0
+  %recycle = and i1 %recycle0, %possible
+  br i1 %recycle, label %each, label %plain
+each:
+  %i = phi i64 [ 0, %0 ], [ %i1, %next ]
+  %more = icmp ult i64 %i, 32
+  br i1 %more, label %look, label %grow
+look:
+  %e = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %i
+  %h = load ptr, ptr %e
+  %there = icmp ne ptr %h, null
+  br i1 %there, label %measure, label %next
+measure:
+  %b_at = getelementptr %entry, ptr %e, i64 0, i32 1
+  %b = load i64, ptr %b_at
+  %same = icmp eq i64 %b, %bytes
+  br i1 %same, label %count, label %next
+count:
+  %w_at = getelementptr %entry, ptr %e, i64 0, i32 3
+  %w = load ptr, ptr %w_at
+  %c = load i64, ptr %w
+  %alone = icmp eq i64 %c, $FRESH$
+  br i1 %alone, label %mode, label %next
+mode:
+  %ok = call i1 @usable(ptr %h)
+  br i1 %ok, label %where, label %next
+where:
+  ; asking for the data also undoes copy-on-write sharing; a moved or resized storage is forgotten
+  %r0 = call i32 @aoti_torch_get_data_ptr(ptr %h, ptr %base)
+  %now = load ptr, ptr %base
+  %d_at = getelementptr %entry, ptr %e, i64 0, i32 2
+  %then = load ptr, ptr %d_at
+  %still = icmp eq ptr %now, %then
+  %r0_ok = icmp eq i32 %r0, 0
+  %good = and i1 %still, %r0_ok
+  br i1 %good, label %alias, label %moved
+moved:
+  call void @forget(ptr %e)
+  br label %next
+next:
+  %i1 = add i64 %i, 1
+  br label %each
+
+grow:
+  store i64 %bytes, ptr %size
+  store i64 1, ptr %stride
+  %r1 = call i32 @aoti_torch_empty_strided(i64 1, ptr %size, ptr %stride, i32 0, i32 0, i32 0, ptr %base)
+  %r1_bad = icmp ne i32 %r1, 0
+  br i1 %r1_bad, label %fail, label %room
+room:
+  %new = load ptr, ptr %base
+  %next_i = load i64, ptr @outputs_next
+  %next_1 = add i64 %next_i, 1
+  %next_m = and i64 %next_1, 31
+  store i64 %next_m, ptr @outputs_next
+  %slot = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %next_i
+  call void @forget(ptr %slot)
+  br label %shrink
+shrink:
+  ; the oldest go until the new one fits under the limit
+  %k = phi i64 [ %next_m, %room ], [ %k1, %shrink_one ]
+  %sum = load i64, ptr @outputs_bytes
+  %after = add i64 %sum, %bytes
+  %over = icmp sgt i64 %after, %most
+  br i1 %over, label %shrink_one, label %put
+shrink_one:
+  %victim = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %k
+  call void @forget(ptr %victim)
+  %k_1 = add i64 %k, 1
+  %k1 = and i64 %k_1, 31
+  br label %shrink
+put:
+  store ptr %new, ptr %slot
+  %slot_b = getelementptr %entry, ptr %slot, i64 0, i32 1
+  store i64 %bytes, ptr %slot_b
+  store i64 %after, ptr @outputs_bytes
+  %slot_d = getelementptr %entry, ptr %slot, i64 0, i32 2
+  %r2 = call i32 @aoti_torch_get_data_ptr(ptr %new, ptr %slot_d)
+  %slot_w = getelementptr %entry, ptr %slot, i64 0, i32 3
+  %new_w = call ptr @count_of(ptr %new)
+  store ptr %new_w, ptr %slot_w
+  br label %alias
+
+alias:
+  %from = phi ptr [ %h, %where ], [ %new, %put ]
+  %r3 = call i32 @aoti_torch__alloc_from_pool(
+    ptr %from, i64 0, i32 %dtype, i64 %nd, ptr %sizes, ptr %strides, ptr %owned)
+  %r3_bad = icmp ne i32 %r3, 0
+  br i1 %r3_bad, label %fail, label %pointer
+plain:
+  %r4 = call i32 @aoti_torch_empty_strided(i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i32 0, i32 0, ptr %owned)
+  %r4_bad = icmp ne i32 %r4, 0
+  br i1 %r4_bad, label %fail, label %pointer
+pointer:
+  %t = load ptr, ptr %owned
+  %r5 = call i32 @aoti_torch_get_data_ptr(ptr %t, ptr %data)
+  ret i32 0
+fail:
+  store ptr null, ptr %owned
+  call void @lamella_raise()
+  ret i32 1
+}
+
+; Part of a tensor, as an alias: `offset` elements after its first (the shim adds the offset that the tensor has).
+define i32 @lamella_view(ptr %h, i64 %offset, i64 %nd, ptr %sizes, ptr %strides, ptr %owned) {
+  %r = call i32 @aoti_torch__reinterpret_tensor(ptr %h, i64 %nd, ptr %sizes, ptr %strides, i64 %offset, ptr %owned)
+  %bad = icmp ne i32 %r, 0
+  br i1 %bad, label %fail, label %good
+good:
+  ret i32 0
+fail:
+  store ptr null, ptr %owned
+  call void @lamella_raise()
+  ret i32 1
+}
+
+; Part of an arena as a tensor.
+define i32 @lamella_slot(ptr %arena, i64 %offset, i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, ptr %owned) {
+  %r = call i32 @aoti_torch__alloc_from_pool(
+    ptr %arena, i64 %offset, i32 %dtype, i64 %nd, ptr %sizes, ptr %strides, ptr %owned)
+  %bad = icmp ne i32 %r, 0
+  br i1 %bad, label %fail, label %good
+good:
+  ret i32 0
+fail:
+  store ptr null, ptr %owned
+  call void @lamella_raise()
+  ret i32 1
+}
+"""

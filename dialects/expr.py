@@ -1,0 +1,348 @@
+"""Symbolic integers: sympy expressions with one exact text, shared by every level.
+
+Sizes are symbols `s0`, `s77` (positive), data-dependent ones `u0` (any integer); loop dimensions are any other
+name (non-negative). The text has no `<`, `>`, `%` or `//`, so that it can stand inside an attribute;
+`parse(text(e)) == e`.
+Parsing, printing and substitution are memoised: expressions repeat thousands of times in a module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
+from typing import Any, TypeAlias
+
+import sympy
+from sympy.printing.str import StrPrinter
+
+Expr: TypeAlias = sympy.Expr
+Dim: TypeAlias = "int | sympy.Expr"
+
+
+class ExprSyntaxError(ValueError):
+    """A malformed symbolic expression; the message names the offending token."""
+
+
+@cache
+def symbol(name: str) -> sympy.Symbol:
+    """The one symbol of that name: `s<n>` is a positive size, `u<n>` any integer, `z…` a float, others count from 0."""
+    if re.fullmatch(r"s\d+", name):
+        return sympy.Symbol(name, integer=True, positive=True)
+    if re.fullmatch(r"u\d+", name):
+        return sympy.Symbol(name, integer=True)
+    if name.startswith("z"):
+        return sympy.Symbol(name, real=True)
+    return sympy.Symbol(name, integer=True, nonnegative=True)
+
+
+class _Printer(StrPrinter):
+    """sympy's printer, with torch's integer functions in call form."""
+
+    printmethod = "_lamella_text"  # torch's functions bring a `_sympystr` that prints `//`
+
+    def _call(self, name: str, args: Any) -> str:
+        return f"{name}({', '.join(self._print(a) for a in args)})"
+
+    def _print_FloorDiv(self, e: Any) -> str:
+        return self._call("floordiv", e.args)
+
+    def _print_Mod(self, e: Any) -> str:
+        return self._call("mod", e.args)
+
+    _print_PythonMod = _print_Mod
+
+    def _print_Max(self, e: Any) -> str:
+        return self._call("max", sorted(e.args, key=sympy.default_sort_key))
+
+    def _print_Min(self, e: Any) -> str:
+        return self._call("min", sorted(e.args, key=sympy.default_sort_key))
+
+    def _print_ModularIndexing(self, e: Any) -> str:
+        return self._call("modular_indexing", e.args)
+
+    def _print_Relational(self, expr: Any) -> str:
+        return self._call(_RELATION_NAMES[type(expr)], (expr.lhs, expr.rhs))
+
+    def _print_And(self, expr: Any) -> str:
+        return self._call("and", sorted(expr.args, key=sympy.default_sort_key))
+
+    def _print_Or(self, expr: Any) -> str:
+        return self._call("or", sorted(expr.args, key=sympy.default_sort_key))
+
+    def _print_Not(self, expr: Any) -> str:
+        return self._call("not", expr.args)
+
+    def _print_Float(self, expr: Any) -> str:
+        # sympy prints 15 digits, which do not give the number back
+        digits = repr(float(expr))
+        return digits if "." in digits else digits.replace("e", ".0e")
+
+    def _print_Piecewise(self, expr: Any) -> str:
+        # value, condition, …; the condition of the last value is left out where it always holds
+        parts = [part for pair in expr.args for part in pair]
+        return self._call("piecewise", parts[:-1] if parts[-1] is sympy.true else parts)
+
+    def _print_Function(self, expr: Any) -> str:
+        return self._call(type(expr).__name__, expr.args)
+
+
+_RELATION_NAMES: dict[Any, str] = {
+    sympy.Eq: "eq",
+    sympy.Ne: "ne",
+    sympy.Lt: "lt",
+    sympy.Le: "le",
+    sympy.Gt: "gt",
+    sympy.Ge: "ge",
+}
+_printer = _Printer({"order": None})
+_text_cache: dict[Any, str] = {}
+
+
+def text(e: Dim | sympy.Basic) -> str:
+    """The exact text of an expression, e.g. `2*s0 + floordiv(d1, 16)`."""
+    if isinstance(e, int):
+        return str(e)
+    t = _text_cache.get(e)
+    if t is None:
+        t = _text_cache[e] = _printer.doprint(e)
+    return t
+
+
+@lru_cache(maxsize=1)
+def _functions() -> dict[str, Callable[..., Any]]:
+    import torch.utils._sympy.functions as f
+
+    names: dict[str, Callable[..., Any]] = {
+        n: getattr(f, n)
+        for n in dir(f)
+        if isinstance(getattr(f, n), type) and issubclass(getattr(f, n), sympy.Function) and not n.startswith("_")
+    }
+    own: dict[str, Callable[..., Any]] = {
+        "floordiv": floordiv,
+        "mod": mod,
+        "modular_indexing": f.ModularIndexing,
+        "max": sympy.Max,
+        "min": sympy.Min,
+        "and": sympy.And,
+        "or": sympy.Or,
+        "not": sympy.Not,
+        "piecewise": _piecewise,
+    }
+    return names | own | {name: relation for relation, name in _RELATION_NAMES.items()}
+
+
+def _piecewise(*parts: Any) -> Any:
+    """The first value whose condition holds, of value, condition, …; a value without one is the last."""
+    return sympy.Piecewise(*zip(parts[::2], [*parts[1::2], *[sympy.true] * (len(parts) % 2)], strict=True))
+
+
+_TOKEN = re.compile(r"\s*(?:(\d+\.\d*(?:[eE][+-]?\d+)?)|(\d+)|([A-Za-z_]\w*)|(\*\*|[-+*/(),]))")
+_MAX_DEPTH = 100
+
+
+class _Parser:
+    """Recursive descent over `+ - * / **`, calls and parentheses."""
+
+    def __init__(self, source: str) -> None:
+        self.source, self.tokens, self.next, self.depth = source, [], 0, 0
+        self.tokens: list[Any]
+        position, stripped = 0, source.rstrip()
+        while position < len(stripped):
+            m = _TOKEN.match(stripped, position)
+            if m is None:
+                raise ExprSyntaxError(f"bad symbolic expression {source!r} at offset {position}")
+            real, number, name, punctuation = m.groups()
+            if number is not None and len(number) > 40:
+                raise ExprSyntaxError(f"number too long in {source[:60]!r}")
+            number = sympy.Float(float(real)) if real else sympy.Integer(number) if number else None
+            self.tokens.append(name or punctuation if number is None else number)
+            position = m.end()
+
+    def peek(self) -> Any:
+        return self.tokens[self.next] if self.next < len(self.tokens) else None
+
+    def take(self) -> Any:
+        token = self.peek()
+        self.next += 1
+        return token
+
+    def parse(self) -> Any:
+        e = self.sum()
+        if self.peek() is not None:
+            raise ExprSyntaxError(f"unexpected {self.peek()!s} in symbolic expression {self.source!r}")
+        return e
+
+    def sum(self) -> Any:
+        # All terms and all factors at once: sympy would multiply out a number times a sum in between.
+        terms = [self.product()]
+        while self.peek() in ("+", "-"):
+            sign = self.take()
+            term = self.product()
+            terms.append(term if sign == "+" else sympy.Mul(-1, term))
+        return terms[0] if len(terms) == 1 else sympy.Add(*terms)
+
+    def product(self) -> Any:
+        factors = self.factor()
+        while self.peek() in ("*", "/"):
+            divides = self.take() == "/"
+            *signs, last = self.factor()
+            factors += [*signs, 1 / sympy.sympify(last) if divides else last]
+        return factors[0] if len(factors) == 1 else sympy.Mul(*factors)
+
+    def factor(self) -> list[Any]:
+        """A power, after a factor -1 for each minus before it."""
+        signs: list[Any] = []
+        while self.peek() == "-":
+            self.take()
+            signs.append(-1)
+        base = self.atom()
+        if self.peek() != "**":
+            return [*signs, base]
+        self.take()
+        return [*signs, sympy.sympify(base) ** sympy.Mul(*self.factor())]
+
+    def atom(self) -> Any:
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise ExprSyntaxError(f"symbolic expression nested too deeply: {self.source[:60]!r}")
+        token = self.take()
+        if isinstance(token, sympy.Number):
+            e: Any = token
+        elif token == "(":
+            e = self.sum()
+            self.expect(")")
+        elif isinstance(token, str) and (token[0].isalpha() or token[0] == "_"):
+            e = self.call(token) if self.peek() == "(" else symbol(token)
+        else:
+            raise ExprSyntaxError(
+                f"unexpected {'end' if token is None else token!s} in symbolic expression {self.source!r}"
+            )
+        self.depth -= 1
+        return e
+
+    def call(self, name: str) -> Any:
+        self.take()
+        args = [self.sum()]
+        while self.peek() == ",":
+            self.take()
+            args.append(self.sum())
+        self.expect(")")
+        function = _functions().get(name)
+        if function is None:
+            raise ExprSyntaxError(f"unknown function {name!r} in symbolic expression {self.source!r}")
+        try:
+            return function(*args)
+        except (TypeError, ValueError, ZeroDivisionError, AssertionError) as e:
+            raise ExprSyntaxError(f"{name} in symbolic expression {self.source!r}: {e}") from e
+
+    def expect(self, token: str) -> None:
+        if self.take() != token:
+            raise ExprSyntaxError(f"expected {token!r} in symbolic expression {self.source!r}")
+
+
+_parse_cache: dict[str, Any] = {}
+
+
+def parse(source: str) -> Any:
+    """The expression (or relation) with that text. Raises ExprSyntaxError."""
+    e = _parse_cache.get(source)
+    if e is None:
+        e = _parse_cache[source] = _Parser(source).parse()
+    return e
+
+
+@cache
+def _from_torch(e: sympy.Basic) -> Any:
+    return e.xreplace({s: symbol(s.name) for s in e.free_symbols if isinstance(s, sympy.Symbol)})
+
+
+def dim(value: Any) -> Dim:
+    """A size or index from an int, torch.SymInt, or sympy expression (torch's own symbols become ours)."""
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, sympy.Basic):
+        e = _from_torch(value)
+    elif hasattr(value, "node"):
+        e = _from_torch(value.node.expr)
+    else:
+        raise TypeError(f"not a symbolic integer: {type(value).__name__}")
+    return int(e) if isinstance(e, sympy.Integer) else e
+
+
+def normal(e: Any) -> Dim:
+    """The expression, as an int where it is constant."""
+    return int(e) if isinstance(e, (int, sympy.Integer)) else e
+
+
+@cache
+def _divmod_functions() -> tuple[Any, Any]:
+    from torch.utils._sympy.functions import FloorDiv, Mod
+
+    return FloorDiv, Mod
+
+
+@lru_cache(maxsize=1 << 16)
+def _floordiv(a: Any, b: Any) -> Any:
+    return _divmod_functions()[0](sympy.sympify(a), sympy.sympify(b))
+
+
+@lru_cache(maxsize=1 << 16)
+def _mod(a: Any, b: Any) -> Any:
+    return _divmod_functions()[1](sympy.sympify(a), sympy.sympify(b))
+
+
+def floordiv(a: Dim, b: Dim) -> Dim:
+    """floor(a / b), Python's `//`."""
+    return a // b if isinstance(a, int) and isinstance(b, int) else normal(_floordiv(a, b))
+
+
+def mod(a: Dim, b: Dim) -> Dim:
+    """a - b * floor(a / b); operands non-negative."""
+    return a % b if isinstance(a, int) and isinstance(b, int) else normal(_mod(a, b))
+
+
+def ceildiv(a: Dim, b: Dim) -> Dim:
+    """ceil(a / b) of non-negative numbers."""
+    return floordiv(a + b - 1, b)
+
+
+def product(dims: Any) -> Dim:
+    """The product of sizes; 1 if there are none."""
+    n: Any = 1
+    for d in dims:
+        n = n * d
+    return normal(n)
+
+
+@lru_cache(maxsize=1 << 16)
+def _xreplace(e: Any, pairs: tuple[tuple[Any, Any], ...]) -> Any:
+    return e.xreplace({a: sympy.sympify(b) for a, b in pairs})
+
+
+def substitute(e: Any, mapping: Mapping[sympy.Symbol, Any]) -> Any:
+    """`e` with symbols replaced at once; FloorDiv and Mod are simplified again."""
+    if isinstance(e, int) or not mapping:
+        return e
+    if isinstance(e, sympy.Symbol):
+        return mapping.get(e, e)
+    free = e.free_symbols
+    pairs = tuple((s, v) for s, v in mapping.items() if s in free)
+    return normal(_xreplace(e, pairs)) if pairs else e
+
+
+def symbols(e: Any) -> frozenset[sympy.Symbol]:
+    """The symbols an expression depends on."""
+    return frozenset() if isinstance(e, int) else frozenset(e.free_symbols)
+
+
+def evaluate(e: Any, values: Mapping[str, int]) -> Any:
+    """The number (or truth value) an expression has for given symbol values, by name."""
+    if isinstance(e, (int, bool)):
+        return e
+    r = e.xreplace({s: sympy.Integer(values[s.name]) for s in e.free_symbols if s.name in values})
+    if isinstance(r, sympy.logic.boolalg.BooleanAtom):
+        return bool(r)
+    if not r.is_number:
+        raise KeyError(f"no value for {sorted(s.name for s in r.free_symbols)} in {text(e)}")
+    return int(r) if r.is_integer else float(r)

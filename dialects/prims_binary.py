@@ -1,0 +1,193 @@
+"""Elementwise ops of `prims` with two operands, the a and b of the equations."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.irdl import irdl_op_definition
+
+from .prims_elementwise import ANY, BinaryOp, CompareOp, FloatBinaryOp, IntegerBinaryOp
+
+
+@irdl_op_definition
+class AddOp(BinaryOp):
+    """result = a + b."""
+
+    name = "prims.add"
+
+
+@irdl_op_definition
+class SubOp(BinaryOp):
+    """result = a - b."""
+
+    name = "prims.sub"
+
+
+@irdl_op_definition
+class MulOp(BinaryOp):
+    """result = a * b."""
+
+    name = "prims.mul"
+
+
+@irdl_op_definition
+class DivOp(FloatBinaryOp):
+    """result = a / b."""
+
+    name = "prims.div"
+
+
+@irdl_op_definition
+class DivTruncOp(IntegerBinaryOp):
+    """result = a / b towards 0; undefined for b = 0."""
+
+    name = "prims.div_trunc"
+
+
+@irdl_op_definition
+class DivFloorOp(IntegerBinaryOp):
+    """result = floor(a / b); undefined for b = 0."""
+
+    name = "prims.div_floor"
+
+
+@irdl_op_definition
+class RemOp(BinaryOp):
+    """result = a - b * trunc(a / b), C's fmod: the sign of a; undefined for integers and b = 0."""
+
+    name = "prims.rem"
+
+
+@irdl_op_definition
+class PowOp(BinaryOp):
+    """result = a^b; integers by wrapping multiplication, where a negative exponent gives 0 unless |a| = 1."""
+
+    name = "prims.pow"
+
+
+@irdl_op_definition
+class Atan2Op(FloatBinaryOp):
+    """The angle of (b, a), in [-pi, pi]."""
+
+    name = "prims.atan2"
+
+
+@irdl_op_definition
+class CopysignOp(FloatBinaryOp):
+    """|a| with the sign of b."""
+
+    name = "prims.copysign"
+
+
+@irdl_op_definition
+class NextafterOp(FloatBinaryOp):
+    """The next number after a in the direction of b."""
+
+    name = "prims.nextafter"
+
+
+@irdl_op_definition
+class MaximumOp(BinaryOp):
+    """The larger; NaN if either is NaN; `or` for i1."""
+
+    name = "prims.maximum"
+    ACCEPTS: ClassVar[str] = ANY
+
+
+@irdl_op_definition
+class MinimumOp(BinaryOp):
+    """The smaller; NaN if either is NaN; `and` for i1."""
+
+    name = "prims.minimum"
+    ACCEPTS: ClassVar[str] = ANY
+
+
+@irdl_op_definition
+class FmaxOp(FloatBinaryOp):
+    """The larger; the other if one is NaN."""
+
+    name = "prims.fmax"
+
+
+@irdl_op_definition
+class FminOp(FloatBinaryOp):
+    """The smaller; the other if one is NaN."""
+
+    name = "prims.fmin"
+
+
+@irdl_op_definition
+class AndOp(IntegerBinaryOp):
+    """Bitwise; logical for i1."""
+
+    name = "prims.and"
+
+
+@irdl_op_definition
+class OrOp(IntegerBinaryOp):
+    """Bitwise; logical for i1."""
+
+    name = "prims.or"
+
+
+@irdl_op_definition
+class XorOp(IntegerBinaryOp):
+    """Bitwise; logical for i1."""
+
+    name = "prims.xor"
+
+
+@irdl_op_definition
+class ShlOp(IntegerBinaryOp):
+    """result = a << b, bits beyond the width are lost; 0 where b < 0 or b >= the width."""
+
+    name = "prims.shl"
+
+
+@irdl_op_definition
+class ShrOp(IntegerBinaryOp):
+    """result = a >> b, arithmetic for signed dtypes; shifts of the width and more, or below 0, leave only the sign."""
+
+    name = "prims.shr"
+
+
+@irdl_op_definition
+class EqOp(CompareOp):
+    """a == b."""
+
+    name = "prims.eq"
+
+
+@irdl_op_definition
+class NeOp(CompareOp):
+    """a != b."""
+
+    name = "prims.ne"
+
+
+@irdl_op_definition
+class LtOp(CompareOp):
+    """a < b."""
+
+    name = "prims.lt"
+
+
+@irdl_op_definition
+class LeOp(CompareOp):
+    """a <= b."""
+
+    name = "prims.le"
+
+
+@irdl_op_definition
+class GtOp(CompareOp):
+    """a > b."""
+
+    name = "prims.gt"
+
+
+@irdl_op_definition
+class GeOp(CompareOp):
+    """a >= b."""
+
+    name = "prims.ge"

@@ -1,0 +1,246 @@
+"""The journey on one screen: a graph comes in, goes down level by level, and comes out as a native function."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .lowering.options import Options as Options
+
+if TYPE_CHECKING:
+    from torch.fx import GraphModule
+    from xdsl.dialects.builtin import ModuleOp
+
+    from .codegen.runtime import NativeGraph
+    from .frontend.capture import CapturedModule
+    from .frontend.explain import Explanation
+    from .lowering.pass_manager import PassRecord
+    from .lowering.target import CpuTarget
+
+
+# What users call. Imports are inside functions: the command line needs no torch, a cached graph no compiler.
+
+
+def lamella(
+    graph: GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    options: Mapping[str, Any] | None = None,
+    mode: str | None = None,
+) -> Callable[..., Any]:
+    """The backend of `torch.compile(model, backend="lamella", options=…)`. Raises OptionError."""
+    from .frontend.backend import Backend
+    from .frontend.options import parse_options
+
+    wanted = parse_options(options, mode)
+    kept = wanted.cache and not _dump_folder(wanted)  # a graph from AOTAutograd's cache leaves no dump
+    return Backend(wanted, _compile_or_give_up, version=fingerprint() if kept else None)(graph, example_inputs)
+
+
+def compile(
+    model: Callable[..., Any] | None = None,
+    *,
+    dynamic: bool | None = None,
+    fullgraph: bool = False,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Any:
+    """`torch.compile` with this compiler: a callable like `model`, or a decorator where that is left out.
+
+    `options` are the fields of `Options`; `mode` is one of torch.compile's, which all mean the same here. Raises
+    OptionError at once.
+    """
+    import torch
+
+    from .frontend.options import parse_options
+
+    parse_options(options, mode)
+    given = None if options is None else dict(options)
+    return torch.compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=lamella, options=given)
+
+
+def explain(program: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
+    """Compile and call `program` once on these arguments (what it changes is changed), and tell what became of it.
+
+    A backward graph is there when the call makes a result that requires gradients and torch compiles it at once.
+    """
+    from .frontend.explain import explain_with
+
+    return explain_with(_compile_or_give_up, program, *args, **kwargs)
+
+
+def lower(module: ModuleOp | CapturedModule | str, to: str = "loop") -> ModuleOp:
+    """A copy of `module` (or of its text) taken down to a level (`prims`, `loop`, `kernel`, `host`, `llvm`) or
+    through a pipeline text (`aten-to-prims,prims-to-loop`). Raises LamellaError.
+    """
+    from .dialects.text import parse_module
+
+    source: Any = parse_module(module) if isinstance(module, str) else module
+    copy: ModuleOp = getattr(source, "module", source).clone()
+    run_passes(copy, to)
+    return copy
+
+
+@dataclass
+class Compilation:
+    """What one graph became, with what `explain` and the dumps tell about it."""
+
+    graph: NativeGraph
+    records: list[PassRecord] = field(default_factory=list)
+    from_cache: bool = False
+    stages: list[tuple[str, str]] = field(default_factory=list)
+    kernels: list[dict[str, Any]] = field(default_factory=list)
+    decisions: list[str] = field(default_factory=list)
+    calls: list[tuple[str, str]] = field(default_factory=list)
+
+
+def target_of(options: Options) -> CpuTarget:
+    """The machine to compile for. Raises LamellaError for an unknown name."""
+    from .codegen.target import CpuTarget
+
+    return CpuTarget.host() if options.target == "host" else CpuTarget.from_name(options.target)
+
+
+def pipeline(options: Options, target: CpuTarget) -> str:
+    """The passes from aten to llvm with their options, as text."""
+    threads = str(options.threads).lower()
+    machine = f"l1={target.l1} l2={target.l2} l3={target.l3} threads={target.cores}"
+    return ",".join(
+        (
+            "aten-canonicalize",
+            "aten-to-prims",
+            f"prims-canonicalize{{numerics={options.numerics}}}",
+            "prims-to-loop",
+            f"loop-fuse{{{machine}}}",
+            f"loop-schedule{{bits={target.vector_bits} {machine}}}",
+            "bufferize",
+            f"kernel-to-llvm{{target={options.target} threads={threads}}}",
+            "host-to-llvm",
+        )
+    )
+
+
+def run_passes(
+    module: ModuleOp, passes: str, *, verify: bool = True, after: Sequence[Callable[..., None]] = ()
+) -> list[PassRecord]:
+    """Run a pipeline text over `module`, in place. Raises LamellaError or PassError."""
+    from .lowering.pass_manager import PassManager
+    from .lowering.pipeline_text import parse_passes
+
+    return PassManager(parse_passes(passes), verify=verify, after=after).run(module)
+
+
+def compile_module(module: ModuleOp, options: Options | None = None) -> Compilation:
+    """Native code for an aten-level module, from the cache on disk where it has been compiled before.
+
+    The key is the module's text, the compiler's own source, the options and the machine. `module` is used up. Raises
+    LamellaError for bad IR, and PassError or CodegenError, with the file that reproduces it, for a bug of ours.
+    """
+    from .dialects.collection import without_collection
+
+    with without_collection():
+        return _compile_module(module, options or Options())
+
+
+def _compile_module(module: ModuleOp, options: Options) -> Compilation:
+    from .codegen.cache import cache_key, compiler_version, default_cache
+    from .dialects.text import print_module
+
+    target = target_of(options)
+    dumping = _dump_folder(options)
+    text = print_module(module, locations=True)
+    key = ""
+    if options.cache and not dumping:
+        key = cache_key(text, compiler_version(), options.key, target.key)
+        found = default_cache().get("graph", key)
+        if found is not None:
+            return Compilation(**pickle.loads(found), from_cache=True)
+    stages: list[tuple[str, str]] = []
+    notes: dict[str, Any] = {}
+    after: list[Callable[..., None]] = [lambda _i, p, m: _take_notes(p.name, m, notes)]
+    if dumping:
+        stages.append(("aten", text))
+        after.append(lambda _i, p, m: stages.append((p.name, print_module(m, locations=True))))
+    passes = pipeline(options, target)
+    try:
+        records = run_passes(module, passes, verify=options.verify, after=after)
+        compilation = Compilation(native(module, target), records, stages=stages, **notes)
+    except Exception as error:  # whatever it is, what led to it is kept
+        _note_reproducer(error, text, passes)
+        raise
+    if dumping:
+        from .codegen.dump import write_dump
+
+        write_dump(Path(dumping), stages, compilation.kernels, compilation.decisions, compilation.calls)
+    if key:
+        kept = {"graph": compilation.graph, **notes}
+        default_cache().put("graph", key, pickle.dumps(kept))
+    return compilation
+
+
+def _compile_or_give_up(module: ModuleOp, options: Options) -> Compilation:
+    """`compile_module`; where that meets a bug of ours, UnsupportedGraph, so that the graph runs eagerly and a warning
+    says so, unless the user wants an error (`strict`, `verify`).
+    """
+    from .codegen.cache import default_cache
+    from .frontend.import_fx import UnsupportedGraph
+
+    target_of(options)  # what is wrong with this or the next line is the user's to mend, not a bug
+    default_cache()
+    try:
+        return compile_module(module, options)
+    except Exception as error:  # the user's program goes on, whatever it is
+        if options.strict or options.verify or os.environ.get("LAMELLA_STRICT", "0") != "0":
+            raise
+        notes = getattr(error, "__notes__", [])
+        raise UnsupportedGraph("; ".join([f"a bug of Lamella's: {type(error).__name__}: {error}", *notes])) from error
+
+
+def _dump_folder(options: Options) -> str:
+    return options.dump or os.environ.get("LAMELLA_DUMP") or ""
+
+
+def _note_reproducer(error: Exception, text: str, passes: str) -> None:
+    """Write the module that could not be compiled to a file, under the command that runs into the error again."""
+    import shlex
+    import tempfile
+
+    command = f"// RUN: lamella-opt %s -p {shlex.quote(passes)} | lamella-run -"
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="lamella-", suffix=".mlir", delete=False, encoding="utf-8"
+        ) as file:
+            file.write(f"{command}\n{text}\n")
+    except OSError:  # the error is what matters
+        return
+    error.add_note(f"the module is in {file.name}, its first line is the command")
+
+
+def native(module: ModuleOp, target: CpuTarget) -> NativeGraph:
+    """Machine code and the callable around it, for a module of llvm ops."""
+    from .codegen.jit import compile_object
+    from .codegen.llvm_text import emit
+    from .codegen.runtime import NativeGraph, metadata
+
+    return NativeGraph(compile_object(emit(module), target), metadata(module))
+
+
+def _take_notes(name: str, module: ModuleOp, notes: dict[str, Any]) -> None:
+    """What is visible at one level only and told to the user later."""
+    from .lowering import report
+
+    if name == "loop-schedule":
+        notes["kernels"] = report.kernels(module)
+        notes["decisions"] = report.decisions(module)
+        notes["calls"] = report.calls(module)
+
+
+def fingerprint() -> str:
+    """A hash of this compiler's source and of the libraries that decide what it makes."""
+    from .codegen.cache import compiler_version
+
+    return compiler_version()

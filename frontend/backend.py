@@ -1,0 +1,143 @@
+"""The torch.compile backend: TorchDynamo's graphs through AOTAutograd to ATen graphs, each imported and compiled."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torch._ops import OpOverload
+from torch.fx import GraphModule
+from xdsl.dialects.builtin import ModuleOp
+
+from ..lowering.options import Options
+from .compiled import CompiledGraph, EagerGraph
+from .import_fx import UnsupportedGraph, import_graph
+from .locations import module_name
+from .outputs import OutputRecipe
+from .torch_compat import CacheableCompiler, OutputCode, aot_compile, cached, hold_cached, real_tensors
+
+log = logging.getLogger("lamella")
+
+
+class Compilation(Protocol):
+    """What the compiler that a backend is given makes of a module."""
+
+    @property
+    def graph(self) -> Callable[[list[Any]], Sequence[Any]]:
+        """`@main`; picklable where graphs are to be cached."""
+        ...
+
+    @property
+    def kernels(self) -> list[dict[str, Any]]: ...
+
+    @property
+    def decisions(self) -> list[str]: ...
+
+    @property
+    def calls(self) -> list[tuple[str, str]]: ...
+
+
+Compile = Callable[[ModuleOp, Options], Compilation]
+
+
+@dataclass(frozen=True)
+class Event:
+    """What became of one ATen graph, for those who watch (`explain`)."""
+
+    kind: str
+    """"inference", "forward" or "backward"."""
+    operators: dict[str, int]
+    """How often each operator is called in the graph, most frequent first."""
+    compilation: Compilation | None
+    reason: str
+    """Why the graph runs eagerly; "" if it was compiled."""
+
+
+class Backend:
+    """A backend with its options fixed. `compile` makes native code of a module; `watch` is told of each graph.
+
+    `version` names the compiler in the keys of AOTAutograd's cache; without it, or with `watch`, nothing is kept there.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        compile: Compile,
+        *,
+        version: str | None = None,
+        watch: Callable[[Event], None] | None = None,
+    ) -> None:
+        self.options = options
+        self.compile = compile
+        self.watch = watch
+        self.version = version
+        self.cacheable = version is not None and watch is None
+
+    def __call__(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        names = _input_names(graph)
+        compilers = [self.compiler(kind, names) for kind in ("forward", "backward", "inference")]
+        if not self.cacheable:
+            return aot_compile(graph, example_inputs, *compilers)
+        # What AOTAutograd's key must contain beside the graph: the compiler and what it was asked for.
+        tag = hashlib.sha256(f"{self.version}|{self.options!r}".encode()).hexdigest()[:32]
+        with cached(f"lamella-{tag}"):
+            return aot_compile(graph, example_inputs, *compilers)
+
+    def compiler(self, kind: str, names: Sequence[str]) -> Callable[..., Any]:
+        def compile_graph(graph: GraphModule, example_inputs: Sequence[Any]) -> OutputCode:
+            return self.compile_graph(graph, kind, names)
+
+        return CacheableCompiler(OutputCode, compile_graph) if self.cacheable else compile_graph
+
+    def compile_graph(self, graph: GraphModule, kind: str, names: Sequence[str] = ()) -> OutputCode:
+        """Import and compile one ATen graph; one that is not supported runs eagerly. `names` are those of the inputs of
+        TorchDynamo's graph.
+        """
+        with real_tensors():
+            try:
+                imported = import_graph(graph, _placeholder_names(graph, names))
+                if imported.devices - {"cpu"}:
+                    raise UnsupportedGraph(f"only CPU tensors are compiled, not {', '.join(sorted(imported.devices))}")
+                compilation = self.compile(imported.module, self.options)
+            except UnsupportedGraph as error:
+                log.warning("a graph runs eagerly: %s", error)
+                self.tell(kind, graph, None, str(error))
+                return EagerGraph(graph, str(error))
+        self.tell(kind, graph, compilation, "")
+        compiled = CompiledGraph(compilation.graph, OutputRecipe(imported.outputs), imported.constants)
+        if kind == "backward" and self.cacheable and (release := hold_cached()) is not None:
+            compiled.before_first_call(release)
+        return compiled
+
+    def tell(self, kind: str, graph: GraphModule, compilation: Compilation | None, reason: str) -> None:
+        if self.watch is not None:
+            names = Counter(_name(node.target) for node in graph.graph.nodes if node.op == "call_function")
+            self.watch(Event(kind, dict(names.most_common()), compilation, reason))
+
+
+def _input_names(graph: GraphModule) -> list[str]:
+    """What the user calls the inputs of a graph of TorchDynamo; "" where that is not known."""
+    sources = [
+        getattr(node.meta.get("grapharg"), "source", None) for node in graph.graph.nodes if node.op == "placeholder"
+    ]
+    return [module_name(source.name) if source is not None else "" for source in sources]
+
+
+def _placeholder_names(graph: GraphModule, names: Sequence[str]) -> dict[str, str]:
+    """The names of the inputs of an ATen graph that are inputs of TorchDynamo's graph."""
+    found: dict[str, str] = {}
+    for node in graph.graph.nodes:
+        if node.op != "placeholder":
+            break
+        index = getattr(node.meta.get("desc"), "idx", None)
+        if type(index) is int and index < len(names) and type(node.meta["desc"]).__name__ == "PlainAOTInput":
+            found[node.name] = names[index]
+    return {name: value for name, value in found.items() if value}
+
+
+def _name(target: Any) -> str:
+    return str(target) if isinstance(target, OpOverload) else getattr(target, "__name__", str(target))

@@ -1,0 +1,132 @@
+"""What became of a program: its graphs, where and why they break, guards, kernels, and what stays a call into ATen."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
+
+from ..lowering.options import Options
+from .backend import Backend, Compile, Event
+
+
+@dataclass(frozen=True)
+class Break:
+    """A place where TorchDynamo ended a graph."""
+
+    reason: str
+    line: str
+    """`file:line` of the user's code."""
+
+    def __str__(self) -> str:
+        return f"{self.line}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class GraphReport:
+    """One ATen graph: inference, or the forward or backward half of training."""
+
+    kind: str
+    operators: dict[str, int]
+    """How often each ATen operator is called in the imported graph."""
+    kernels: list[dict[str, Any]]
+    """One record per kernel, as in `kernels.json`: name, launches, ops, lines, bytes, flops."""
+    calls: list[tuple[str, str]]
+    """Operators that stay calls into ATen, each with its source line."""
+    decisions: list[str]
+    """Fusion decisions with their costs."""
+    reason: str
+    """Why the graph runs eagerly; "" if it was compiled."""
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"{self.kind} graph: {sum(self.operators.values())} ATen operators"
+        if self.reason:
+            yield f"  runs eagerly: {self.reason}"
+            return
+        yield f"  {len(self.kernels)} kernels, {len(self.calls)} calls into ATen"
+        for kernel in self.kernels:
+            times = f" x{kernel['launches']}" if kernel.get("launches", 1) > 1 else ""
+            cost = ", ".join(f"{key} {kernel[key]}" for key in ("bytes", "flops") if key in kernel)
+            yield f"  kernel {kernel['name']}{times}" + (f" ({cost})" if cost else "")
+            for line in kernel.get("lines", []):
+                yield f"      {line}"
+        lines: dict[str, list[str]] = {}
+        for name, line in self.calls:
+            lines.setdefault(name, []).append(line)
+        for name, places in lines.items():
+            yield f"  call {name} x{len(places)}: {', '.join(dict.fromkeys(places))}"
+        for decision in self.decisions:
+            yield f"  {decision}"
+
+
+@dataclass
+class Explanation:
+    """The report of `lamella.explain`; `str()` is for reading."""
+
+    graphs: list[GraphReport] = field(default_factory=list)
+    breaks: list[Break] = field(default_factory=list)
+    guards: list[str] = field(default_factory=list)
+    """What must hold of the inputs for the compiled code to be used again."""
+
+    def __str__(self) -> str:
+        parts = [f"{len(self.graphs)} graphs, {len(self.breaks)} graph breaks, {len(self.guards)} guards"]
+        parts += [f"break at {b}" for b in self.breaks]
+        parts += map(str, self.graphs)
+        parts += ["guards:", *(f"  {guard}" for guard in self.guards)] if self.guards else []
+        return "\n".join(parts)
+
+
+def explain_with(compile: Compile, program: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Explanation:
+    """`lamella.explain` with the function that makes native code of a module."""
+    explanation = Explanation()
+    backend = Backend(Options(cache=False), compile, watch=lambda event: explanation.graphs.append(report(event)))
+
+    def compile_and_note(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        if (found := _break(graph)) is not None:
+            explanation.breaks.append(found)
+        return backend(graph, inputs)
+
+    def note_guards(guards: Any) -> None:
+        explanation.guards.extend(_guard_texts(guards))
+
+    torch._dynamo.reset()
+    torch._dynamo.optimize(compile_and_note, guard_export_fn=note_guards)(program)(*args, **kwargs)
+    torch._dynamo.reset()
+    return explanation
+
+
+def report(event: Event) -> GraphReport:
+    """The report of one graph."""
+    made = event.compilation
+    if made is None:
+        return GraphReport(event.kind, event.operators, [], [], [], event.reason)
+    return GraphReport(event.kind, event.operators, made.kernels, made.calls, made.decisions, "")
+
+
+def _break(graph: GraphModule) -> Break | None:
+    reason = getattr(graph, "compile_subgraph_reason", None)
+    if reason is None or not reason.graph_break:
+        return None
+    frames: list[traceback.FrameSummary] = list(reason.user_stack)
+    line = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "?"
+    return Break(reason.reason.strip().splitlines()[0], line)
+
+
+def _guard_texts(guards: Any) -> Iterator[str]:
+    """The guards on the program's own values; not those on types, torch's modules and global state."""
+    for guard in guards:
+        kind, name = guard.create_fn_name(), guard.name
+        codes = [code for code in guard.code_list or [] if not ("hasattr(" in code or code.startswith("___check_"))]
+        if kind == "SHAPE_ENV":
+            yield from codes
+        elif kind == "TENSOR_MATCH":
+            yield f"{name} is a tensor of the same dtype, device, rank and, where not dynamic, sizes and strides"
+        elif name and not name.startswith(("G['torch']", "G['__")) and codes:
+            yield " and ".join(codes)

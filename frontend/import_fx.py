@@ -1,0 +1,377 @@
+"""An FX graph of ATen calls, as AOTAutograd and torch.export make it, to a module at the aten level.
+
+Types come from `node.meta["val"]`. Arithmetic on sizes disappears into the symbolic expressions of types and
+literals; a graph output that is such an expression, a number or None is made on the Python side by
+`ImportedGraph.wrap`, the module returns tensors.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import sympy
+import torch
+from torch._ops import HigherOrderOperator, OpOverload
+from torch.fx import GraphModule, Node
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    ModuleOp,
+    NoneType,
+    StringAttr,
+    UnitAttr,
+    UnknownLoc,
+    i64,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+
+from ..dialects import expr
+from ..dialects.aten import AtenOp, op_class
+from ..dialects.literal import HOLE, Value
+from ..dialects.schema import normalize, symbolic
+from ..dialects.tensor import SymType, TensorType
+from .locations import location
+from .outputs import Output, OutputRecipe, bindings
+from .torch_compat import symbol_hints, with_effects
+from .traced_types import NoType, TracedTypes
+
+aten = torch.ops.aten
+
+
+class UnsupportedGraph(Exception):
+    """A graph that this level cannot express. The message names the node and the reason; the caller runs it eagerly."""
+
+
+Bound: TypeAlias = "Value | SSAValue"
+"""What an FX node stands for: an SSA value, a literal value, or a tuple of such for several results."""
+
+
+@dataclass
+class ImportedGraph:
+    """A module with what its caller needs beside it."""
+
+    module: ModuleOp
+    constants: list[torch.Tensor]
+    """Values of the trailing arguments of `@main`: tensors that the graph holds."""
+    outputs: list[Output]
+    """How each output of the FX graph is made from inputs and results of `@main`."""
+    input_names: list[str]
+    """FX names of the inputs, which are followed by `constants`."""
+    devices: set[str]
+    """Devices of all tensors."""
+
+    def wrap(self, compiled: Callable[[list[Any]], Sequence[Any]]) -> Callable[[list[Any]], Sequence[Any]]:
+        """The boxed callable of the FX graph, given one of `@main`."""
+        return OutputRecipe(self.outputs).wrap(compiled, self.constants)
+
+
+def import_graph(graph: GraphModule, names: Mapping[str, str] | None = None) -> ImportedGraph:
+    """Import `graph`. `names` gives the `lamella.name` of placeholders by their FX name (parameters, buffers).
+
+    Raises UnsupportedGraph, never another error, for a graph that is valid for torch.
+    """
+    return _Importer(graph, names or {}).run()
+
+
+class _Importer:
+    def __init__(self, graph: GraphModule, names: Mapping[str, str]) -> None:
+        self.graph = graph
+        self.names = names
+        self.block = Block()
+        self.env: dict[Node, Bound] = {}
+        self.types = TracedTypes()
+        self.classes: dict[Any, type[AtenOp]] = {}
+        self.constants: dict[str, torch.Tensor] = {}
+        self.root: dict[SSAValue, SSAValue] = {}
+        self.mutated: set[SSAValue] = set()
+        self.scalars: dict[sympy.Symbol, SSAValue] = {}
+
+    def run(self) -> ImportedGraph:
+        placeholders: list[Node] = []
+        output: Node | None = None
+        constants: list[Node] = []
+        calls: list[Node] = []
+        for node in self.graph.graph.nodes:
+            match node.op:
+                case "placeholder":
+                    placeholders.append(node)
+                case "get_attr":
+                    constants.append(node)
+                case "call_function":
+                    if isinstance(node.target, HigherOrderOperator) and node.target is not with_effects:
+                        raise UnsupportedGraph(f"node {node.name}: higher-order operator {node.target}")
+                    calls.append(node)
+                case "output":
+                    output = node
+                case _:
+                    raise UnsupportedGraph(f"node {node.name}: {node.op} {node.target}")
+        assert output is not None
+        for node in constants:
+            self.add_constant(node)
+        self.add_arguments([*placeholders, *constants])
+        for node in calls:
+            self.add_call(node)
+        results, outputs = self.add_return(output)
+        self.check_symbols()
+        attributes = [self.argument_attributes(n, a) for n, a in zip(self.env, self.block.args, strict=False)]
+        function = func.FuncOp(
+            "main",
+            ([a.type for a in self.block.args], [r.type for r in results]),
+            Region(self.block),
+            arg_attrs=ArrayAttr(attributes) if any(a.data for a in attributes) else None,
+        )
+        self.add_missing_locations(function)
+        return ImportedGraph(
+            ModuleOp([function], attributes=self.module_attributes()),
+            list(self.constants.values()),
+            outputs,
+            [node.name for node in placeholders],
+            self.types.devices,
+        )
+
+    def add_missing_locations(self, function: func.FuncOp) -> None:
+        """Nodes that AOTAutograd made without a trace, and the return, are of the line before them; the function is of
+        the first line.
+        """
+        places = [op.location for op in self.block.ops if not isinstance(op.location, UnknownLoc)]
+        place = function.location = places[0] if places else function.location
+        for op in self.block.ops:
+            if isinstance(op.location, UnknownLoc):
+                op.location = place
+            place = op.location
+
+    def value_type(self, node: Node) -> Attribute:
+        try:
+            return self.types.of(node.meta.get("val"))
+        except NoType as error:
+            raise UnsupportedGraph(f"node {node.name}: {error}") from None
+
+    def add_arguments(self, nodes: list[Node]) -> None:
+        self.block = Block(arg_types=[NoneType() if _is_token(node) else self.value_type(node) for node in nodes])
+        for node, argument in zip(nodes, self.block.args, strict=True):
+            argument.name_hint = node.name
+            if not isinstance(place := location(node), UnknownLoc):
+                argument.location = place
+            self.env[node] = argument
+
+    def add_constant(self, node: Node) -> None:
+        name = str(node.target)
+        value: Any = self.graph
+        for part in name.split("."):
+            value = getattr(value, part, None)
+        if not isinstance(value, torch.Tensor):
+            raise UnsupportedGraph(f"node {node.name}: constant {name} is a {type(value).__name__}, not a tensor")
+        if "val" not in node.meta:
+            node.meta["val"] = value
+        self.constants[node.name] = value
+
+    def add_call(self, node: Node) -> None:
+        target, value = node.target, node.meta.get("val")
+        if target is with_effects:
+            self.add_effect(node)
+            return
+        if target is operator.getitem:
+            source = self.resolve(node.args[0])
+            if isinstance(source, tuple):
+                self.env[node] = source[node.args[1]]  # pyright: ignore
+                return
+        if isinstance(value, _SCALARS) and not self.reads_data(target, value):
+            self.env[node] = normalize(value)
+            return
+        if not isinstance(target, OpOverload):
+            raise UnsupportedGraph(f"node {node.name}: {_describe(target)} is not an ATen operator")
+        self.add_operator(node, target, node.args, value)
+
+    def add_effect(self, node: Node) -> None:
+        """A call with a token that orders it after the one that gave the token: here all calls are in order."""
+        token, target, *args = node.args
+        assert isinstance(target, OpOverload)
+        returns, results = len(target._schema.returns), node.meta["val"][1:]
+        self.add_operator(node, target, args, results if returns > 1 else results[0] if returns else None)
+        bound = self.env[node]
+        self.env[node] = (self.resolve(token), *(bound if isinstance(bound, tuple) else (bound,)))
+
+    def add_operator(self, node: Node, target: OpOverload, arguments: Sequence[Any], value: Any) -> None:
+        """A call of `target`, which was traced to `value`; keyword arguments are those of `node`."""
+        cls = self.classes.get(target)
+        if cls is None:
+            cls = self.classes[target] = op_class(_SAME_AS.get(target, target))
+        args = self.arguments(node, cls, arguments)
+        try:
+            op = cls.call(args, list(self.types.flat(value)), location(node))
+        except (NoType, TypeError) as error:
+            raise UnsupportedGraph(f"node {node.name}: {cls.name}: {error}") from None
+        self.block.add_op(op)
+        self.bind_results(node, op, value)
+        if cls.schema.mutates or cls.schema.is_view:
+            self.track_aliases(op, args)
+
+    def reads_data(self, target: Any, value: Any) -> bool:
+        """Whether a scalar is the result of an operator on data, and not known from sizes."""
+        if not isinstance(target, OpOverload) or isinstance(value, (int, float)):
+            return False
+        if target in _SIZE_OPS and not (target is _STORAGE_OFFSET and isinstance(symbolic(value), sympy.Symbol)):
+            return False  # types say it
+        return any(s.name.startswith(_UNBACKED) for s in expr.symbols(symbolic(value)))
+
+    def arguments(self, node: Node, cls: type[AtenOp], args: Sequence[Any]) -> list[Bound]:
+        """The arguments of the call in the order of the schema."""
+        kwargs = node.kwargs
+        out: list[Bound] = []
+        for i, a in enumerate(cls.schema.args):
+            if i < len(args):
+                value = self.resolve(args[i], a.element)
+            elif a.name in kwargs:
+                value = self.resolve(kwargs[a.name], a.element)
+            elif a.default is HOLE:
+                raise UnsupportedGraph(f"node {node.name}: {cls.name} lacks argument {a.name}")
+            else:
+                value = a.default
+            out.append(value)
+        return out
+
+    def resolve(self, value: Any, element: str = "") -> Bound:
+        """An FX argument as SSA values and literal values."""
+        if isinstance(value, Node):
+            bound = self.env[value]
+            number = bound.type.expr if isinstance(bound, SSAValue) and isinstance(bound.type, SymType) else bound
+            if isinstance(number, sympy.Basic) and any(s.name.startswith("z") for s in expr.symbols(number)):
+                raise UnsupportedGraph(f"node {value.name} is a float that is only known when the graph runs")
+            if isinstance(bound, SSAValue):
+                if isinstance(bound.type, SymType):
+                    return bound.type.expr
+                if isinstance(bound.type, NoneType):
+                    return None
+            return bound
+        if isinstance(value, (list, tuple)):
+            return tuple(self.resolve(v, element) for v in value)
+        try:
+            return normalize(value, element)
+        except KeyError:
+            raise UnsupportedGraph(f"dtype {value} has no name at the aten level") from None
+
+    def bind_results(self, node: Node, op: Operation, value: Any) -> None:
+        results = iter(op.results)
+        self.env[node] = self.bind(value, results)
+        for result in op.results:
+            result.name_hint = node.name
+            if isinstance(result.type, SymType):
+                for symbol in expr.symbols(result.type.expr):
+                    self.scalars.setdefault(symbol, result)
+
+    def bind(self, value: Any, results: Iterator[SSAValue]) -> Bound:
+        if isinstance(value, (list, tuple)):
+            return tuple(self.bind(v, results) for v in value)
+        return next(results, None)
+
+    def track_aliases(self, op: AtenOp, args: list[Bound]) -> None:
+        """Note which function arguments the op writes, directly or through views."""
+        schema = op.schema
+        for a, value in zip(schema.args, args, strict=True):
+            if a.mutated:
+                for v in value if isinstance(value, tuple) else (value,):
+                    if isinstance(v, SSAValue):
+                        self.mutated.add(self.root.get(v, v))
+        for i, declared in enumerate(schema.returns):
+            sources = [args[k] for k in schema.aliases(i) if isinstance(args[k], SSAValue)]
+            if sources:
+                for result in op.results if declared.is_list else op.results[i : i + 1]:
+                    self.root[result] = self.root.get(sources[0], sources[0])
+
+    def check_symbols(self) -> None:
+        """Each symbol of a type must be given by an argument or made by an op."""
+        known = set(bindings([a.type for a in self.block.args])) | set(self.scalars)
+        for symbol in self.types.symbols - known:
+            if not symbol.name.startswith(_UNBACKED):
+                raise UnsupportedGraph(f"no input has {symbol.name} as its value, a size or a stride")
+
+    def add_return(self, node: Node) -> tuple[list[SSAValue], list[Output]]:
+        results: list[SSAValue] = []
+        outputs: list[Output] = []
+        values = node.args[0]
+        for value in values if isinstance(values, (list, tuple)) else (values,):
+            bound = self.env[value] if isinstance(value, Node) else normalize(value)
+            if isinstance(bound, BlockArgument) and isinstance(bound.type, SymType):
+                outputs.append(Output.argument(bound.index))
+            elif isinstance(bound, SSAValue) and not isinstance(bound.type, NoneType):
+                outputs.append(Output.result(len(results)))
+                results.append(bound)
+            elif isinstance(bound, SSAValue) or bound is None:
+                outputs.append(Output.constant(None))
+            elif isinstance(bound, (bool, int, float, complex, str)):
+                outputs.append(Output.constant(bound))
+            elif isinstance(bound, sympy.Basic):
+                outputs.append(self.expression_output(bound, results))
+            else:
+                raise UnsupportedGraph(f"output {value} is not a tensor or number")
+        self.block.add_op(func.ReturnOp(*results))
+        return results, outputs
+
+    def expression_output(self, e: sympy.Basic, results: list[SSAValue]) -> Output:
+        """An output that is an expression over symbols; those which ops introduce are returned by the module too."""
+        known = bindings([a.type for a in self.block.args])
+        for i, result in enumerate(results):
+            if isinstance(result.type, TensorType):
+                for k, d in enumerate(result.type.shape):
+                    if isinstance(d, sympy.Symbol):
+                        known.setdefault(d, ("result size", i, k))
+        for symbol in sorted(expr.symbols(e), key=lambda s: s.name):
+            if symbol in known:
+                continue
+            scalar = self.scalars.get(symbol)
+            if scalar is None or not isinstance(scalar.type, SymType) or scalar.type.expr != symbol:
+                raise UnsupportedGraph(f"output {expr.text(e)}: no argument or result gives {symbol.name}")
+            known[symbol] = ("result", len(results), 0)
+            results.append(scalar)
+        return Output.expression(e, known)
+
+    def argument_attributes(self, node: Node, argument: SSAValue) -> DictionaryAttr:
+        attributes: dict[str, Attribute] = {}
+        if node.name in self.constants:
+            attributes["lamella.constant"] = StringAttr(str(node.target))
+        elif (name := self.names.get(node.name)) is not None:
+            attributes["lamella.name"] = StringAttr(name)
+        if argument in self.mutated:
+            attributes["lamella.mutated"] = UnitAttr()
+        return DictionaryAttr(attributes)
+
+    def module_attributes(self) -> dict[str, Attribute]:
+        if not self.types.shape_envs:
+            return {}
+        hints: dict[str, int] = {}
+        for shape_env in self.types.shape_envs.values():
+            hints |= symbol_hints(shape_env)
+        used = {s.name for s in self.types.symbols}
+        table = {name: IntegerAttr(hints[name], i64) for name in sorted(used) if name in hints}
+        return {"lamella.hints": DictionaryAttr(table)} if table else {}
+
+
+_SCALARS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
+_UNBACKED = ("u", "zuf")
+"""How torch names symbols whose value is read from data."""
+_STORAGE_OFFSET = aten.sym_storage_offset.default
+_SIZE_OPS = frozenset(
+    overload
+    for packet in (aten.sym_size, aten.sym_stride, aten.sym_numel, aten.sym_storage_offset)
+    for overload in (getattr(packet, name) for name in packet.overloads())
+)
+
+
+_SAME_AS: dict[Any, Any] = {torch.ops.prims.convert_element_type.default: aten._to_copy.default}
+"""Operators of torch's own prims that AOTAutograd inserts, by the ATen operator with the same first arguments and
+meaning.
+"""
+
+
+def _describe(target: Any) -> str:
+    return getattr(target, "__name__", None) or str(target)
+
+
+def _is_token(node: Node) -> bool:
+    """Whether the input orders calls that have effects: AOTAutograd traces a tensor and calls with None."""
+    return any(user.target is with_effects and user.args[0] is node for user in node.users)

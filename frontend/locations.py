@@ -1,0 +1,42 @@
+"""Where a node of an FX graph came from: the user's line and the path of the module it stands in."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import lru_cache
+
+import torch
+from torch.fx import Node
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, NameLoc, StringAttr, UnknownLoc
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_ROOT = re.compile(r"^[LG]\['(\w+)'\]|^L__(self)___?")
+_ITEM = re.compile(r"(?:\._(?:modules|parameters|buffers))?(?:\['([^']*)'\]|\[(\d+)\])")
+
+
+def location(node: Node) -> LocationAttr:
+    """`loc("layers.0.attn"("model.py":12:0))`, without what is not known."""
+    modules = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
+    path = next(reversed(modules.values()))[0] if modules else ""
+    return _location(node.meta.get("stack_trace") or "", path)
+
+
+@lru_cache(maxsize=1 << 14)
+def _location(stack_trace: str, module_path: str) -> LocationAttr:
+    place: LocationAttr = UnknownLoc()
+    frames = [(file, line) for file, line in _FRAME.findall(stack_trace) if not file.startswith("<")]
+    if frames:
+        users = [frame for frame in frames if not frame[0].startswith(_TORCH)]
+        file, line = (users or frames)[-1]
+        place = FileLineColLoc(StringAttr(file), IntAttr(int(line)), IntAttr(0))
+    path = module_name(module_path)
+    return NameLoc(StringAttr(path), place) if path else place
+
+
+def module_name(path: str) -> str:
+    """How a user would call what TorchDynamo calls `L['self'].layers[0]._modules['attn']`: `layers.0.attn`."""
+    rooted = _ROOT.sub(lambda m: (m[1] or m[2]) + ".", path)
+    name = _ITEM.sub(lambda m: "." + (m[1] or m[2]), rooted).replace("..", ".").strip(".")
+    return "" if name == "self" else name.removeprefix("self.")

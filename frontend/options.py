@@ -1,0 +1,40 @@
+"""Options that users give: `torch.compile(..., options={"dump": "out"})`, checked against the fields of
+`Options`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Any, get_type_hints
+
+from ..dialects.errors import LamellaError
+from ..lowering.options import Options
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+"""torch.compile's modes. All of them compile alike: the host program is native and nothing is autotuned."""
+
+
+class OptionError(LamellaError, ValueError):
+    """An option or mode that does not exist, or a value it cannot have."""
+
+
+def parse_options(options: Any = None, mode: str | None = None) -> Options:
+    """The options of a mapping by name, with defaults. Raises OptionError."""
+    if mode is not None and mode not in MODES:
+        raise OptionError(f"unknown mode {mode!r}; the modes are {', '.join(MODES)}")
+    if options is not None and not isinstance(options, Mapping):
+        raise OptionError(f"options must be a dict, got {type(options).__name__}")
+    known = {f.name: f for f in fields(Options)}
+    hints = get_type_hints(Options)
+    given: dict[str, Any] = dict(options or {})
+    for name, value in given.items():
+        if name not in known:
+            near = get_close_matches(str(name), known, 1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise OptionError(f"unknown option {name!r}{hint}; the options are {', '.join(known)}")
+        if not isinstance(value, hints[name]):
+            kind = getattr(hints[name], "__name__", str(hints[name]))
+            raise OptionError(f"option {name!r} must be of type {kind}, got {value!r}")
+    return Options(**given)

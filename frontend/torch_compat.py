@@ -1,0 +1,151 @@
+"""Names of torch that are not public. They are the same from 2.11 to 2.13; what a release changes is mended here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch._dynamo import disable
+from torch._dynamo.utils import flatten_graph_inputs
+from torch._functorch import config as _functorch_config
+from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache as BypassCache
+from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler as CacheableCompiler
+from torch._functorch.aot_autograd import aot_module_simplified
+from torch._higher_order_ops.effects import with_effects
+from torch._inductor.codecache import FxGraphHashDetails
+from torch._inductor.output_code import OutputCode
+from torch.utils._python_dispatch import _disable_current_modes
+
+# Their `patch` is installed at run time.
+functorch_config: Any = _functorch_config
+compiler_config: Any = torch.compiler.config
+
+__all__ = [
+    "BypassCache",
+    "CacheableCompiler",
+    "OutputCode",
+    "aot_compile",
+    "cached",
+    "hold_cached",
+    "is_plain_tensor",
+    "real_tensors",
+    "symbol_hints",
+    "with_effects",
+]
+
+
+def symbol_hints(shape_env: Any) -> dict[str, int]:
+    """The sizes seen when tracing, by symbol name."""
+    return {symbol.name: int(value) for symbol, value in shape_env.backed_var_to_val.items() if value.is_Integer}
+
+
+def is_plain_tensor(value: torch.Tensor) -> bool:
+    """Whether a (fake) tensor is described by sizes, strides, dtype and device alone."""
+    return value.layout is torch.strided and not value.is_nested and not value.is_conj() and not value.is_neg()
+
+
+def real_tensors() -> AbstractContextManager[Any]:
+    """A context without the fake-tensor and other modes that are on while AOTAutograd calls a compiler."""
+    return _disable_current_modes()
+
+
+class _Bundling:
+    """Counts who needs `bundled_autograd_cache`, a setting of the process: compilations may overlap in threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.holders = 0
+        self.before = False
+
+    def acquire(self) -> None:
+        with self.lock:
+            if self.holders == 0:
+                self.before = functorch_config.bundled_autograd_cache
+                functorch_config.bundled_autograd_cache = True
+            self.holders += 1
+
+    def release(self) -> None:
+        with self.lock:
+            self.holders -= 1
+            if self.holders == 0:
+                functorch_config.bundled_autograd_cache = self.before
+
+
+def _key_details(
+    details: Any, graph: Any, example_inputs: Sequence[Any], inductor_options: Any, inputs_to_check: Any
+) -> None:
+    """The base part of AOTAutograd's cache key, for graphs that Inductor does not compile.
+
+    Inductor's own hashes every source file of torch and all of its configuration and backends, for which it loads
+    itself: more than a second, several times what a small graph takes to compile.
+    """
+    details.gm = graph
+    details.example_inputs = list(example_inputs)
+    details.cache_key_tag = compiler_config.cache_key_tag
+    details.torch_version = torch.__version__
+
+
+_bundling = _Bundling()
+_thread = threading.local()
+
+
+@contextmanager
+def cached(tag: str) -> Generator[None]:
+    """A context in which AOTAutograd stores what a `CacheableCompiler` returns, under keys that contain `tag`."""
+    outer = getattr(_thread, "caching", False)
+    _thread.caching = True
+    _bundling.acquire()
+    tagged = compiler_config.patch(cache_key_tag=f"{compiler_config.cache_key_tag}{tag}")
+    try:
+        with tagged, patch.object(FxGraphHashDetails, "__init__", _key_details):
+            yield
+    finally:
+        _bundling.release()
+        _thread.caching = outer
+
+
+def hold_cached() -> Callable[[], None] | None:
+    """Turn on the storing of `cached` until the function returned is called; None inside that context.
+
+    A backward that is compiled when it is first needed is stored right after its compiler returns and before it runs,
+    outside every context that a backend could open.
+    """
+    if getattr(_thread, "caching", False):
+        return None
+    _bundling.acquire()
+    return _bundling.release
+
+
+def aot_compile(graph: Any, inputs: Sequence[Any], forward: Any, backward: Any, inference: Any) -> Callable[..., Any]:
+    """AOTAutograd on a graph of TorchDynamo, with a compiler for each kind of ATen graph.
+    `torch._dynamo.backends.common.aot_autograd`, but for the debug files that it writes for Inductor: it loads a good
+    part of Inductor for that.
+    """
+    if any(isinstance(value, (list, tuple, dict)) for value in inputs):
+
+        def compile_flat(flat_graph: Any, flat: Any) -> Any:
+            return aot_compile(flat_graph, flat, forward, backward, inference)
+
+        return flatten_graph_inputs(graph, inputs, compile_flat)
+
+    def compile_backward(gm: Any, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        compiler: Any = disable(backward, reason="do not trace the backward compiler")
+        compiled: Any = compiler(gm, example_inputs)
+        return disable(compiled, reason="do not trace the compiled backward")
+
+    keep: Any = compile_backward
+    if isinstance(backward, CacheableCompiler):
+        keep = CacheableCompiler(OutputCode, compile_backward)  # pyright: ignore[reportArgumentType]
+    compiled = aot_module_simplified(
+        graph,
+        inputs,
+        forward,
+        keep,
+        inference_compiler=inference,
+        keep_inference_input_mutations=True,
+    )
+    return disable(compiled, reason="do not trace what AOTAutograd compiled")

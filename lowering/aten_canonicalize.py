@@ -1,0 +1,104 @@
+"""aten to simpler aten: aliases and views that change nothing are their operand; pure calls that nobody uses are
+dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Final
+
+import sympy
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ..dialects import expr
+from ..dialects.aten import AtenOp
+from ..dialects.literal import Value
+from ..dialects.tensor import SymType, TensorType
+
+ALIASES: Final = frozenset({"aten.alias", "aten.detach", "aten.lift", "aten.lift_fresh", "aten.contiguous"})
+"""Their operand, where the type is the same."""
+
+KEEPING_ORDER: Final = frozenset(
+    {"aten.view", "aten.reshape", "aten._reshape_alias", "aten.expand", "aten.squeeze", "aten.squeeze.dim"}
+    | {"aten.squeeze.dims", "aten.view_as", "aten.reshape_as", "aten.expand_as", "aten.slice.Tensor"}
+)
+"""Views that keep the order of the elements: with all of the operand's elements and its type, they are the operand."""
+
+
+@dataclass(frozen=True)
+class AtenCanonicalize(ModulePass):
+    """Drop ATen calls that do nothing or whose results nobody uses."""
+
+    name = "aten-canonicalize"
+    statistics: dict[str, int] = field(default_factory=dict, init=False, compare=False)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        dropped = sum(
+            canonicalize(function.body.block)
+            for function in op.ops
+            if isinstance(function, FuncOp) and not function.is_declaration
+        )
+        self.statistics["calls dropped"] = dropped
+
+
+def canonicalize(block: Block) -> int:
+    """Simplify a block in place; how many ops went."""
+    values: dict[SSAValue, SSAValue] = {}
+    for op in block.ops:
+        operands = op.operands
+        if any(v in values for v in operands):
+            op.operands = [values.get(v, v) for v in operands]
+        if is_no_op(op):
+            values[op.results[0]] = op.operands[0]
+    dropped = 0
+    for op in reversed(list(block.ops)):
+        if is_droppable(op):
+            op.detach()
+            op.erase()
+            dropped += 1
+    return dropped
+
+
+def is_droppable(op: Operation) -> bool:
+    """Whether a call has no effect, nobody uses its results, and no size is only known from them."""
+    if not isinstance(op, AtenOp) or not op.schema.is_pure or any(r.first_use is not None for r in op.results):
+        return False
+    return not introduces_sizes(op)
+
+
+def introduces_sizes(op: AtenOp) -> bool:
+    """Whether a symbol in the types of the results is in no operand or argument: data gives it its value."""
+    made = _unbacked(r.type for r in op.results)
+    return bool(made) and not made <= _unbacked(v.type for v in op.operands) | _in_literals(op.args())
+
+
+def _unbacked(types: Iterable[Attribute]) -> set[sympy.Symbol]:
+    """The symbols in types whose value is read from data."""
+    dims = chain.from_iterable(
+        t.shape if isinstance(t, TensorType) else (t.expr,) if isinstance(t, SymType) else () for t in types
+    )
+    return {s for d in dims for s in expr.symbols(d) if s.name.startswith(("u", "z"))}
+
+
+def _in_literals(values: Iterable[Value]) -> set[sympy.Symbol]:
+    found: set[sympy.Symbol] = set()
+    for value in values:
+        if isinstance(value, tuple):
+            found |= _in_literals(value)
+        elif isinstance(value, sympy.Basic):
+            found |= expr.symbols(value)
+    return found
+
+
+def is_no_op(op: Operation) -> bool:
+    """Whether the call returns its first operand as it is."""
+    if not isinstance(op, AtenOp) or op.name not in ALIASES | KEEPING_ORDER:
+        return False
+    # A slice that keeps the size begins at 0 with step 1.
+    return op.operands[0].type == op.results[0].type

@@ -1,0 +1,143 @@
+"""aten to prims: every ATen op that has a rule becomes prims; the others stay in place, in order.
+
+In: functions of `aten` ops. Out: the same functions in `prims`, left-over `aten` ops and ops of other dialects. Types
+of results, and so the interface of every function, do not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, NameLoc, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ..dialects.aten import AtenOp
+from . import (
+    decompositions_activations,
+    decompositions_batch_norm,
+    decompositions_comparison,
+    decompositions_creation,
+    decompositions_indexing,
+    decompositions_joining,
+    decompositions_losses,
+    decompositions_matmul,
+    decompositions_normalization,
+    decompositions_pointwise,
+    decompositions_pooling,
+    decompositions_reductions,
+    decompositions_resampling,
+    decompositions_softmax,
+    decompositions_special,
+    decompositions_views,
+)
+from .decomposition import RULES, decompose
+from .foreach import decompose_foreach
+from .prims_builder import Builder, Value
+from .reference_decompositions import decompose_by_reference
+
+# Importing these files fills the table.
+TABLES = (
+    decompositions_activations,
+    decompositions_batch_norm,
+    decompositions_comparison,
+    decompositions_creation,
+    decompositions_indexing,
+    decompositions_joining,
+    decompositions_losses,
+    decompositions_matmul,
+    decompositions_normalization,
+    decompositions_pointwise,
+    decompositions_pooling,
+    decompositions_reductions,
+    decompositions_resampling,
+    decompositions_softmax,
+    decompositions_special,
+    decompositions_views,
+)
+
+
+@dataclass(frozen=True)
+class AtenToPrims(ModulePass):
+    """Decompose ATen ops into prims."""
+
+    name = "aten-to-prims"
+    reference: bool = True
+    """Use torch's decompositions where the table has no rule."""
+    statistics: dict[str, int] = field(default_factory=dict, init=False, compare=False)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        self.statistics.clear()
+        hints = size_hints(op)
+        for function in op.ops:
+            if isinstance(function, FuncOp) and not function.is_declaration:
+                self._lower(function, hints)
+
+    def _lower(self, function: FuncOp, hints: Mapping[str, int]) -> None:
+        b = Builder(hints)
+        counts = self.statistics
+
+        def lower(op: Operation, values: dict[SSAValue, SSAValue]) -> None:
+            b.location = op.location
+            if isinstance(op, AtenOp):
+                b.location = NameLoc(StringAttr(op.name), op.location)
+                replaced = decompose(b, op, lambda v: Value(b, values[v]))
+                if replaced is None:
+                    replaced = decompose_foreach(b, op, lambda v: Value(b, values[v]))
+                if replaced is None and self.reference:
+                    replaced = decompose_by_reference(b, op, lambda v: Value(b, values[v]))
+                if replaced is not None:
+                    values.update(zip(op.results, replaced, strict=True))
+                    return
+                kind = "aten ops left without a rule" if op.name not in RULES else "aten ops left by their rule"
+                counts[kind] = counts.get(kind, 0) + 1
+            b.ops.append(remake(op, values))
+
+        rebuild(function, b, lower)
+
+
+def size_hints(module: ModuleOp) -> dict[str, int]:
+    """The sizes seen when the module was captured, by symbol: `lamella.hints`."""
+    hints = module.attributes.get("lamella.hints")
+    if not isinstance(hints, DictionaryAttr):
+        return {}
+    return {name: value.value.data for name, value in hints.data.items() if isinstance(value, IntegerAttr)}
+
+
+def rebuild(function: FuncOp, b: Builder, lower: Callable[[Operation, dict[SSAValue, SSAValue]], None]) -> None:
+    """Replace the body of a function of one block by the ops that `lower` appends to `b`, op by op.
+
+    `lower` enters the values that replace the results of its op into the mapping it is given.
+    """
+    old = function.body.block
+    new = Block(arg_types=[a.type for a in old.args])
+    values: dict[SSAValue, SSAValue] = {}
+    for before, after in zip(old.args, new.args, strict=True):
+        after.name_hint, after.location = before.name_hint, before.location
+        values[before] = after
+    for op in old.ops:
+        lower(op, values)
+    new.add_ops(b.ops)
+    function.body.detach_block(old)
+    function.body.add_block(new)
+
+
+def remake(op: Operation, values: dict[SSAValue, SSAValue]) -> Operation:
+    """A copy of `op` on the mapped operands; its results enter the mapping."""
+    if op.regions or op.successors:
+        copy = op.clone(values)
+    else:
+        copy = type(op).create(
+            operands=[values[v] for v in op.operands],
+            result_types=[r.type for r in op.results],
+            properties=op.properties,
+            attributes=op.attributes,
+            location=op.location,
+        )
+    for before, after in zip(op.results, copy.results, strict=True):
+        after.name_hint = before.name_hint
+        values[before] = after
+    return copy

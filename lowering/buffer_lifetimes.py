@@ -1,0 +1,110 @@
+"""Which memory a value of the main function stands for, how long it is needed, and who else may hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from xdsl.dialects import func
+from xdsl.ir import Block, Operation, SSAValue
+
+from ..dialects.aten import AtenOp
+from ..dialects.loop import ViewOp
+from ..dialects.tensor import TensorType
+
+
+@dataclass(eq=False)
+class Memory:
+    """The storage of a tensor that an op makes, or of an argument."""
+
+    value: SSAValue
+    first: int
+    """Position of the op that makes it; -1 for an argument."""
+    last: int
+    """Position of the last op that uses it or an alias."""
+    returned: bool = False
+    kept: bool = False
+    """Somebody outside of the program may hold on to it: an operator that is not torch's own has seen it."""
+    uses: list[int] = field(default_factory=list[int])
+    """Positions of the ops that read or write it."""
+    aliases: list[SSAValue] = field(default_factory=list[SSAValue])
+    """Tensors that calls made of it."""
+
+
+class Lifetimes:
+    """`of[value]` are the memories that a tensor may lie in: its own, and those it may alias."""
+
+    def __init__(self, block: Block):
+        self.ops: list[Operation] = list(block.ops)
+        self.of: dict[SSAValue, tuple[Memory, ...]] = {}
+        self.memories: list[Memory] = []
+        for argument in block.args:
+            self._make(argument, -1)
+        for position, op in enumerate(self.ops):
+            for operand in op.operands:
+                self._use(operand, position, op)
+            for i, result in enumerate(op.results):
+                self._define(op, i, result, position)
+
+    def own(self, value: SSAValue) -> Memory | None:
+        """The memory that the op of `value` makes; None where it only aliases, or `value` is no tensor."""
+        return next((m for m in self.of.get(value, ()) if m.value is value), None)
+
+    def _make(self, value: SSAValue, position: int) -> Memory | None:
+        if not isinstance(value.type, TensorType):
+            return None
+        memory = Memory(value, position, position)
+        self.memories.append(memory)
+        self.of[value] = (memory,)
+        return memory
+
+    def _use(self, value: SSAValue, position: int, op: Operation) -> None:
+        for memory in self.of.get(value, ()):
+            memory.last = position
+            if not memory.uses or memory.uses[-1] != position:
+                memory.uses.append(position)
+            if isinstance(op, func.ReturnOp):
+                memory.returned = True
+            elif isinstance(op, AtenOp) and not op.name.startswith("aten."):
+                memory.kept = True
+
+    def _define(self, op: Operation, i: int, result: SSAValue, position: int) -> None:
+        if isinstance(op, ViewOp):
+            self.of[result] = self.of[op.source]
+            return
+        if isinstance(op, AtenOp):
+            certain, possible = aliased(op, i)
+            if certain:
+                self.of[result] = _union(self.of.get(v, ()) for v in certain)
+                if not op.schema.mutates:
+                    for memory in self.of[result]:
+                        memory.aliases.append(result)
+                return
+            own = self._make(result, position)
+            if own is not None and possible:
+                self.of[result] = (own, *_union(self.of.get(v, ()) for v in possible))
+            return
+        self._make(result, position)
+
+
+def _union(groups: Iterable[Sequence[Memory]]) -> tuple[Memory, ...]:
+    return tuple(dict.fromkeys(m for group in groups for m in group))
+
+
+def aliased(op: AtenOp, result: int) -> tuple[list[SSAValue], list[SSAValue]]:
+    """The operands that result `result` is declared to share memory with, and those it may turn out to."""
+    schema = op.schema
+    declared = 0 if len(schema.returns) == 1 else min(result, len(schema.returns) - 1)
+    certain = [v for i in schema.aliases(declared) for v in _tensors(op.args()[i])] if schema.returns else []
+    if certain:
+        return certain, []
+    # A composite operator is made of others and may hand back its input, as dropout does when it is off.
+    composite = op.overload.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
+    return [], [v for v in op.operands if isinstance(v.type, TensorType)] if composite else []
+
+
+def _tensors(value: object) -> list[SSAValue]:
+    if isinstance(value, SSAValue):
+        return [value] if isinstance(value.type, TensorType) else []
+    return [v for item in value for v in _tensors(item)] if isinstance(value, tuple) else []

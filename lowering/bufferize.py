@@ -1,0 +1,370 @@
+"""loop (kernels) to host: every tensor gets memory, and the main function becomes a program on buffers.
+
+In: `func.func @main` of `loop.launch`, `loop.view` and ATen calls. Out: `host.func @main`; kernels stay. A kernel's
+result that leaves is a tensor (`host.empty`), any other lies in the arena. A call of an operator that can write its
+result into memory given to it does so; other results of calls are tensors of their own, released after their last
+use.
+
+Assumes what AOTAutograd guarantees: an argument that is written shares no memory with another argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ..dialects import expr, host
+from ..dialects.aten import AtenOp, lookup
+from ..dialects.errors import LamellaError
+from ..dialects.loop import KernelOp, LaunchOp, ViewOp
+from ..dialects.loop_attrs import IndexAttr
+from ..dialects.tensor import SymType, TensorType
+from .arena_plan import Request, plan
+from .buffer_lifetimes import Lifetimes, Memory
+from .in_place import may_overwrite, whole, without_copies
+from .storage import storage_bytes
+
+OUT_VARIANTS: dict[str, str] = {
+    "aten.mm": "aten.mm.out",
+    "aten.addmm": "aten.addmm.out",
+    "aten.bmm": "aten.bmm.out",
+    "aten.baddbmm": "aten.baddbmm.out",
+}
+"""Operators that write into memory they are given. Their result is contiguous, as eager's is."""
+
+
+@dataclass(frozen=True)
+class Bufferize(ModulePass):
+    """Gives every tensor memory: outputs, one planned arena, and calls that write in place."""
+
+    name = "bufferize"
+    statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        kernels = {o.sym_name.data: o for o in op.ops if isinstance(o, KernelOp)}
+        hints = _hints(op)
+        for function in [o for o in op.ops if isinstance(o, func.FuncOp)]:
+            program = _Rewrite(function, kernels, hints)
+            new = program.run()
+            op.body.block.insert_ops_before([*program.made, new], function)
+            function.detach()
+            function.erase()
+            for name, count in program.counts.items():
+                self.statistics[name] = self.statistics.get(name, 0) + count
+
+
+def _hints(module: ModuleOp) -> dict[str, int]:
+    table = module.attributes.get("lamella.hints")
+    if not isinstance(table, DictionaryAttr):
+        return {}
+    return {name: value.value.data for name, value in table.data.items() if isinstance(value, IntegerAttr)}
+
+
+class _Rewrite:
+    """One function."""
+
+    def __init__(self, function: func.FuncOp, kernels: dict[str, KernelOp], hints: Mapping[str, int]):
+        self.function = function
+        self.kernels = kernels
+        self.made: list[KernelOp] = []
+        """Variants of kernels."""
+        self.hints = hints
+        self.lifetimes = Lifetimes(function.body.block)
+        self.block = Block(arg_types=[a.type for a in function.body.block.args])
+        self.values: dict[SSAValue, SSAValue] = {}
+        self.slots: dict[Memory, Any] = {}
+        self.arena: SSAValue | None = None
+        self.written: dict[SSAValue, SSAValue] = {}
+        """Results of launches that are written into an argument."""
+        self.over: dict[SSAValue, int] = {}
+        """Results of launches that are written over an operand, with its number."""
+        self.done: set[Operation] = set()
+        """Copies that are not needed for that reason."""
+        self.counts = {"slots": 0, "in place": 0, "tensors": 0, "mutated": 0, "arena bytes": 0}
+
+    def run(self) -> host.FuncOp:
+        function, old = self.function, self.function.body.block
+        for a, b in zip(old.args, self.block.args, strict=True):
+            b.name_hint, b.location = a.name_hint, a.location
+            self.values[a] = b
+        self._checks()
+        self._find_mutations()
+        self._plan()
+        drops = self._drops()
+        for position, op in enumerate(self.lifetimes.ops):
+            self._op(op)
+            if dead := drops.get(position):
+                self._add(host.DropOp.create(operands=[self.values[v] for v in dead], location=op.location))
+        return host.FuncOp.make(
+            function.sym_name.data,
+            function.function_type,
+            self.block,
+            arg_attrs=function.arg_attrs,
+            attributes=dict(function.attributes),
+            location=function.location,
+        )
+
+    def _add(self, op: Operation) -> Operation:
+        self.block.add_op(op)
+        return op
+
+    def _bind(self, old: SSAValue, new: SSAValue) -> None:
+        self.values[old] = new
+        new.name_hint = old.name_hint
+
+    def _checks(self) -> None:
+        attributes = self.function.arg_attrs.data if self.function.arg_attrs is not None else ()
+        for i, a in enumerate(self.block.args):
+            name = attributes[i].data.get("lamella.name") if i < len(attributes) else None
+            label = name if isinstance(name, StringAttr) else StringAttr(a.name_hint or f"argument {i}")
+            self._add(host.CheckOp.create(operands=[a], properties={"label": label}, location=self.function.location))
+
+    # ---------------------------------------------------------------------------------------------------------- memory
+
+    def _plan(self) -> None:
+        """Finds the memory that may lie in the arena, and where."""
+        early = self._early_symbols()
+        planned = [m for m in self.lifetimes.memories if self._may_share(m, early)]
+        if not planned:
+            return
+        chains = self._chains(planned)
+        requests = [Request(c[0].first, c[-1].last, storage_bytes(cast(TensorType, c[0].value.type))) for c in chains]
+        found = plan(requests, self.hints)
+        arena = self._add(
+            host.ArenaOp.create(
+                properties={"bytes": IndexAttr.get([found.size])},
+                result_types=[host.ARENA],
+                location=self.function.location,
+            )
+        )
+        self.arena = arena.results[0]
+        self.slots = {m: offset for c, offset in zip(chains, found.offsets, strict=True) for m in c}
+        self.counts["arena bytes"] = found.size if isinstance(found.size, int) else 0
+
+    def _chains(self, planned: list[Memory]) -> list[list[Memory]]:
+        """The memories in groups that follow one another in the same place, each made by a kernel that overwrites the
+        last.
+        """
+        chain_of: dict[Memory, list[Memory]] = {}
+        chains: list[list[Memory]] = []
+        may = set(planned)
+        for memory in planned:
+            before, operand = self._overwrites(memory, may)
+            if before is not None and chain_of[before][-1] is before:
+                chain = chain_of[before]
+                self.over[memory.value] = operand
+                self.counts["in place"] += 1
+            else:
+                chain = []
+                chains.append(chain)
+            chain.append(memory)
+            chain_of[memory] = chain
+        return chains
+
+    def _overwrites(self, memory: Memory, planned: set[Memory]) -> tuple[Memory | None, int]:
+        """The memory of an input that this result of a launch may take over, and the number of the input.
+
+        The input dies there, and the kernel allows it.
+        """
+        op = memory.value.owner
+        if not isinstance(op, LaunchOp):
+            return None, 0
+        out = list(op.res).index(cast(Any, memory.value))
+        size = storage_bytes(cast(TensorType, memory.value.type))
+        for i, operand in enumerate(op.args):
+            before = self.lifetimes.own(whole(operand))
+            if before is None or before not in planned or before.last != memory.first:
+                continue
+            if storage_bytes(cast(TensorType, before.value.type)) == size and self._may_overwrite(op, i, out, before):
+                return before, i
+        return None, 0
+
+    def _may_overwrite(self, op: LaunchOp, operand: int, out: int, memory: Memory) -> bool:
+        """Whether the launch reads `memory` through that operand only, and may write the result over it."""
+        others = (v for i, v in enumerate(op.args) if i != operand)
+        if any(memory in self.lifetimes.of.get(v, ()) for v in others):
+            return False
+        return may_overwrite(self.kernels[op.callee], operand, out)
+
+    def _find_mutations(self) -> None:
+        """Launches that can write straight into the argument that their result is copied to."""
+        copies: dict[Memory, list[tuple[int, AtenOp]]] = {}
+        for position, op in enumerate(self.lifetimes.ops):
+            if isinstance(op, AtenOp) and op.name == "aten.copy_":
+                for memory in self.lifetimes.of.get(op.args()[0], ()):
+                    copies.setdefault(memory, []).append((position, op))
+        for target, found in copies.items():
+            if len(found) == 1 and target.first < 0:
+                self._find_mutation(target, *found[0])
+
+    def _find_mutation(self, target: Memory, position: int, copy: AtenOp) -> None:
+        destination, source = copy.args()[:2]
+        result = whole(source) if isinstance(source, SSAValue) else source
+        memory = self.lifetimes.own(result) if isinstance(result, SSAValue) else None
+        if memory is None or memory.returned or memory.kept or destination is not target.value:
+            return
+        op = memory.value.owner
+        if not isinstance(op, LaunchOp) or source.type != destination.type:
+            return
+        same = result.type == destination.type
+        if not same and not (result.type.is_contiguous and destination.type.is_contiguous):  # pyright: ignore
+            return
+        if any(memory.first < use < position for use in target.uses):
+            return
+        out = list(op.res).index(cast(Any, result))
+        reads = [i for i, v in enumerate(op.args) if target in self.lifetimes.of.get(v, ())]
+        for i in reads:
+            if whole(op.args[i]) is not target.value or not self._may_overwrite(op, i, out, target):
+                return
+        if result in self.written:
+            return
+        if reads:
+            self.over[result] = reads[0]
+        self.written[result] = destination
+        target.last = max(target.last, memory.last)
+        self.done.add(copy)
+        self.counts["mutated"] += 1
+
+    def _early_symbols(self) -> frozenset[Any]:
+        """Symbols that are known before anything has run: those of the arguments."""
+        found: set[Any] = set()
+        for a in self.function.body.block.args:
+            if isinstance(a.type, TensorType):
+                for d in (*a.type.shape, *a.type.strides):
+                    found |= expr.symbols(d)
+            elif isinstance(a.type, SymType):
+                found |= expr.symbols(a.type.expr)
+        return frozenset(found)
+
+    def _may_share(self, memory: Memory, early: frozenset[Any]) -> bool:
+        op = memory.value.owner
+        if memory.returned or memory.kept or memory.value in self.written or not isinstance(op, Operation):
+            return False
+        if not (isinstance(op, LaunchOp) or _out_variant(op)):
+            return False
+        return expr.symbols(storage_bytes(cast(TensorType, memory.value.type))) <= early
+
+    def _buffer(self, result: SSAValue, op: Operation) -> SSAValue:
+        """Memory for a result that is written by `op`."""
+        memory = self.lifetimes.own(result)
+        assert memory is not None
+        if (target := self.written.get(result)) is not None:
+            argument = self.values[target]
+            if argument.type != result.type:
+                offset = IndexAttr.get([0])
+                argument = self._add(
+                    host.ViewOp.create(
+                        operands=[argument],
+                        properties={"offset": offset},
+                        result_types=[result.type],
+                        location=op.location,
+                    )
+                ).results[0]
+            self.values[result] = argument
+            return argument
+        if memory in self.slots:
+            assert self.arena is not None
+            offset = IndexAttr.get([self.slots[memory]])
+            new = host.SlotOp.create(
+                operands=[self.arena], properties={"offset": offset}, result_types=[result.type], location=op.location
+            )
+            self.counts["slots"] += 1
+        else:
+            new = host.EmptyOp.create(result_types=[result.type], location=op.location)
+            self.counts["tensors"] += 1
+        self._add(new)
+        self._bind(result, new.results[0])
+        return new.results[0]
+
+    def _drops(self) -> dict[int, list[SSAValue]]:
+        """After which op nothing of a tensor is needed. What lies in the arena goes with the arena."""
+        drops: dict[int, list[SSAValue]] = {}
+        end = len(self.lifetimes.ops) - 2  # the last op before the return; releasing there is what the exit does
+        for memory in self.lifetimes.memories:
+            lies_here = memory in self.slots or memory.value in self.written
+            if not memory.returned and not lies_here and 0 <= memory.last < end:
+                drops.setdefault(memory.last, []).extend(dict.fromkeys([memory.value, *memory.aliases]))
+        return {position: list(dict.fromkeys(values)) for position, values in drops.items()}
+
+    # ------------------------------------------------------------------------------------------------------------- ops
+
+    def _op(self, op: Operation) -> None:
+        match op:
+            case LaunchOp():
+                self._launch(op)
+            case ViewOp():
+                view = host.ViewOp.create(
+                    operands=[self.values[op.source]],
+                    properties={"offset": op.offset},
+                    result_types=[op.res.type],
+                    location=op.location,
+                )
+                self._bind(op.res, self._add(view).results[0])
+            case AtenOp():
+                self._call(op)
+            case func.ReturnOp():
+                returned = [self.values[v] for v in op.operands]
+                self._add(host.ReturnOp.create(operands=returned, location=op.location))
+            case _:
+                raise LamellaError(f"bufferize: {op.name} has no place in a host program")
+
+    def _launch(self, op: LaunchOp) -> None:
+        if op.callee not in self.kernels:
+            raise LamellaError(f"bufferize: there is no loop.kernel @{op.callee}")
+        ins = [self.values[v] for v in op.args]
+        outs = [self._buffer(r, op) for r in op.res]
+        callee = op.callee
+        for out, result in enumerate(op.res):
+            if result in self.over:
+                callee = self._in_place(callee, self.over[result], out)
+        self._add(host.LaunchOp.make(callee, ins, outs, op.sizes, attributes=dict(op.attributes), location=op.location))
+
+    def _in_place(self, callee: str, source: int, out: int) -> str:
+        """The kernel to launch where the result lies over the operand: one that does not copy it to where it is."""
+        name = f"{callee}_in_place_{source}_{out}"
+        if name not in self.kernels:
+            short = without_copies(self.kernels[callee], source, out, name)
+            if short is None:
+                return callee
+            self.kernels[name] = short
+            self.made.append(short)
+        return name
+
+    def _call(self, op: AtenOp) -> None:
+        if op in self.done:
+            self.values[op.results[0]] = self.values[op.args()[0]]
+            return
+        variant = _out_variant(op)
+        if variant is not None:
+            out = self._buffer(op.results[0], op)
+            args = [self._mapped(a) for a in op.args()]
+            self._add(variant.call([*args, out], [out.type], cast(Any, op.location)))
+            return
+        new = op.clone(self.values)
+        new.location = op.location
+        self._add(new)
+        for old, result in zip(op.results, new.results, strict=True):
+            self._bind(old, result)
+
+    def _mapped(self, value: Any) -> Any:
+        if isinstance(value, SSAValue):
+            return self.values[value]
+        return tuple(self._mapped(v) for v in value) if isinstance(value, tuple) else value
+
+
+def _out_variant(op: Operation) -> type[AtenOp] | None:
+    """The overload of this call that writes into memory it is given; None where there is none, or the layout
+    differs.
+    """
+    name = OUT_VARIANTS.get(op.name)
+    if name is None:
+        return None
+    type = op.results[0].type
+    return lookup(name) if isinstance(type, TensorType) and type.is_contiguous and type.device == "cpu" else None

@@ -1,0 +1,241 @@
+"""The table of decompositions: a function per ATen overload, from its arguments as values to prims.
+
+    @pointwise("aten.silu")
+    def silu(x: Value) -> Value:
+        return x / (1.0 + (-x).exp())
+
+Arguments come in the order of the schema, defaults filled in: tensors as `Value`, numbers and everything else as
+literals (sizes may be sympy expressions). A function returns a value per result, or `NotImplemented` where it does
+not cover the case: then the op stays a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
+
+import sympy
+from xdsl.dialects.builtin import NoneType
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from ..dialects import prims
+from ..dialects.aten import AtenOp
+from ..dialects.prims import Number
+from ..dialects.tensor import SymType, TensorType, is_float
+from .aten_canonicalize import introduces_sizes
+from .prims_builder import Builder, Value
+from .promotion import COMPUTE_DTYPES, opmath, promote_types, result_dtype
+
+Result: TypeAlias = "Value | tuple[Value | None, ...] | Any"
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Call:
+    """One ATen op while it is decomposed."""
+
+    __slots__ = ("b", "op", "types")
+
+    def __init__(self, b: Builder, op: AtenOp) -> None:
+        self.b = b
+        self.op = op
+        self.types = tuple(cast(TensorType, r.type) for r in op.results)
+        """Types of the results; a result that torch leaves out has type `none`."""
+
+    @property
+    def type(self) -> TensorType:
+        """The type of the first result."""
+        return self.types[0]
+
+    def wanted(self, result: int) -> bool:
+        """Whether the result exists and is used."""
+        r = self.op.results[result]
+        return not isinstance(r.type, NoneType) and r.first_use is not None
+
+    def full(self, value: Number) -> Value:
+        """A number everywhere, as the first result's type."""
+        return self.b.full(value, self.type)
+
+    def empty(self, result: int) -> Value:
+        """What stands for a result that holds nothing of meaning."""
+        return self.b.full(0, self.types[result])
+
+
+class Rule(NamedTuple):
+    """`alias`: a result may be an operand itself, as a view is in eager; otherwise results are new tensors."""
+
+    function: Callable[..., Result]
+    alias: bool
+
+
+RULES: dict[str, Rule] = {}
+"""By name of the ATen op."""
+
+
+def rule(*names: str, alias: bool = False) -> Callable[[Function], Function]:
+    """Registers `function(call, *args)`."""
+
+    def register(function: Function) -> Function:
+        for name in names:
+            assert name not in RULES, f"two rules for {name}"
+            RULES[name] = Rule(function, alias)
+        return function
+
+    return register
+
+
+def view(*names: str) -> Callable[[Function], Function]:
+    """Registers `function(call, *args)` for an op whose result aliases an operand."""
+    return rule(*names, alias=True)
+
+
+def pointwise(*names: str, operands: bool = False) -> Callable[[Function], Function]:
+    """Registers `function(*args)`: tensors come in the shape of the result and the dtype that eager computes in.
+
+    That is the result's dtype, f32 for f16 and bf16; or with `operands=True` the promoted dtype of the operands (as
+    it is, for ops that do not round). Numbers in place of tensors become tensors.
+    """
+
+    def register(function: Function) -> Function:
+        def lowered(call: Call, *args: Any) -> Value:
+            t = call.type
+            dtype = operand_dtype(call, args) if operands else opmath(t.dtype)
+            elements = call.op.schema.args
+            return function(*(fit(call.b, a, e.element, t, dtype) for a, e in zip(args, elements, strict=True)))
+
+        rule(*names)(lowered)
+        return function
+
+    return register
+
+
+def fit(b: Builder, arg: Any, element: str, t: TensorType, dtype: str) -> Any:
+    """A tensor argument in the shape of `t`; lists of them too; other arguments as they are."""
+    if isinstance(arg, Value):
+        return arg.to(dtype).expand(t.shape)
+    if element != "Tensor" or arg is None:
+        return arg
+    return b.full(arg, t.with_(dtype=dtype))
+
+
+def number_dtype(value: Number) -> str:
+    """The dtype that stands for a Python number in promotion."""
+    if isinstance(value, sympy.Expr):
+        return "i64" if value.is_integer else "f32"
+    return "i1" if isinstance(value, bool) else "i64" if isinstance(value, int) else "f32"
+
+
+def operand_dtype(call: Call, args: Sequence[Any]) -> str:
+    """torch.result_type of the tensors and numbers among the arguments of the op."""
+    tensors: list[str] = []
+    zero_dim: list[str] = []
+    numbers: list[str] = []
+    for arg, a in zip(args, call.op.schema.args, strict=True):
+        if isinstance(arg, Value):
+            (tensors if arg.rank else zero_dim).append(arg.dtype)
+        elif a.element in ("Tensor", "number") and arg is not None and not isinstance(arg, (str, tuple)):
+            numbers.append(number_dtype(arg))
+    return result_dtype(tuple(tensors), tuple(zero_dim), tuple(numbers))
+
+
+def float_dtype(dtype: str) -> str:
+    """The dtype of a float function of it: integers give the default dtype."""
+    return dtype if is_float(dtype) else promote_types("f32", dtype)
+
+
+def decompose(b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> list[SSAValue] | None:
+    """Build prims for `op`; the values that replace its results (or None for one of type `none`). None where no rule
+    covers it.
+    """
+    entry = RULES.get(op.name)
+    if entry is None or not _computable(op) or introduces_sizes(op):
+        return None
+    mark, constants = len(b.ops), b.constants
+    call = Call(b, op)
+    result = entry.function(call, *[_argument(a, value_of) for a in op.args()])
+    if result is NotImplemented:
+        b.rewind(mark, constants)
+        return None
+    values = result if isinstance(result, tuple) else (result,)
+    assert len(values) == len(op.results), f"{op.name}: {len(values)} values for {len(op.results)} results"
+    new = set(b.ops[mark:])
+    finished: list[SSAValue] = []
+    for value, r in zip(values, op.results, strict=True):
+        if isinstance(r.type, NoneType):
+            finished.append(r)
+            continue
+        assert isinstance(value, Value), f"{op.name}: no value for a result"
+        finished.append(finish(value, cast(TensorType, r.type), new, entry.alias))
+    return finished
+
+
+def _computable(op: AtenOp) -> bool:
+    """Dtypes that prims compute with, on one device; no use of a result that torch leaves out; sizes that kernels can
+    compute.
+    """
+    device: str | None = None
+    for v in (*op.operands, *op.results):
+        t = v.type
+        if isinstance(t, TensorType):
+            if t.dtype not in COMPUTE_DTYPES or device not in (None, t.device):
+                return False
+            if not all(type(d) is int or has_code(d) for d in (*t.shape, *t.strides)):
+                return False
+            device = t.device
+        elif isinstance(v, OpResult) and (not isinstance(t, NoneType) or v.first_use is not None):
+            return False
+    return device is not None and all(map(_literal_has_code, op.args()))
+
+
+_CODED: Final = frozenset({"FloorDiv", "CleanDiv", "Mod", "PythonMod", "ModularIndexing", "Max", "Min"})
+"""The functions of sizes that `address.evaluate` writes code for."""
+
+
+@lru_cache(maxsize=1 << 14)
+def has_code(e: Any) -> bool:
+    """Whether a kernel can compute an expression over sizes: an integer one of arithmetic and `_CODED`."""
+    return bool(e.is_integer) and all(type(f).__name__ in _CODED for f in e.atoms(sympy.Function))
+
+
+def _literal_has_code(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_literal_has_code, value))
+    return not isinstance(value, sympy.Expr) or has_code(value)
+
+
+def _argument(arg: Any, value_of: Callable[[SSAValue], Value]) -> Any:
+    if isinstance(arg, SSAValue):
+        return arg.type.expr if isinstance(arg.type, SymType) else value_of(arg)
+    if type(arg) is tuple:
+        return tuple([_argument(a, value_of) for a in arg])
+    return arg
+
+
+def finish(value: Value, t: TensorType, new: set[Operation], alias: bool) -> SSAValue:
+    """The value with exactly the type that the ATen op had, and in memory of its own unless it may be an alias.
+
+    `new`: the ops of this decomposition; the result of each is finished once.
+    """
+    if value.shape != t.shape:
+        value = value.reshape(t.shape)
+        new.add(cast(Operation, value.ssa.owner))
+    if value.dtype != t.dtype:
+        rounding = t.dtype in ("f16", "bf16") and value.dtype == "f32"
+        return value.b.add(prims.ConvertOp.make(value.ssa, t, rounding=rounding)).ssa
+    owner = value.ssa.owner
+    if isinstance(owner, prims.FullOp):
+        return value.b.add(prims.FullOp.make(owner.value, t)).ssa
+    if owner in new and (alias or _root(value.ssa).owner in new):
+        new.discard(cast(Operation, owner))
+        value.ssa._type = t  # pyright: ignore[reportPrivateUsage]
+        return value.ssa
+    return value.ssa if alias and value.type == t else value.copy(t).ssa
+
+
+def _root(value: SSAValue) -> SSAValue:
+    """The value whose memory a view may share."""
+    owner = value.owner
+    while isinstance(owner, prims.ALIASING):
+        value = owner.operands[0]
+        owner = value.owner
+    return value

@@ -1,0 +1,264 @@
+"""Reads and writes at indices that are tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..dialects import expr
+from ..dialects.expr import Dim
+from ..dialects.prims import Number
+from .decomposition import Call, rule
+from .decompositions_views import dims_of
+from .prims_builder import Value, broadcast_shapes
+
+OUT_OF_RANGE = "index out of range in self"
+OUT_OF_BOUNDS = "index out of bounds"
+
+
+def _integer(index: Value) -> Value:
+    """An index tensor as i32 or i64."""
+    return index if index.dtype in ("i32", "i64") else index.to("i64")
+
+
+def from_end(index: Value, size: Dim) -> Value:
+    """Negative indices count from the end."""
+    index = _integer(index)
+    return (index < 0).where(index + size, index)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What `x[i, :, j]` selects: the domain (the shape of the result), index tensors of that shape, an expression per
+    dim of x.
+    """
+
+    shape: tuple[Dim, ...]
+    indices: list[Value]
+    index: list[Any]
+
+
+def _selection(x: Value, indices: Sequence[Value | None]) -> Selection | None:
+    """As advanced indexing in numpy: the dims of the index tensors stand at the first of them, or in front if these
+    are not adjacent.
+
+    None where a mask selects a number of elements that is not known.
+    """
+    given = {d: i for d, i in enumerate(indices) if i is not None}
+    if not given or any(i.dtype in ("i1", "u8") for i in given.values()):
+        return None
+    common: tuple[Dim, ...] = ()
+    for i in given.values():
+        common = broadcast_shapes(common, i.shape)
+    first, last = min(given), max(given)
+    at = first if last - first + 1 == len(given) else 0
+    others = [d for d in range(x.rank) if d not in given]
+    before, after = others[:at], others[at:]
+    shape = (*(x.shape[d] for d in before), *common, *(x.shape[d] for d in after))
+    symbols = dims_of(len(shape))
+    index: list[Any] = [None] * x.rank
+    for position, d in enumerate(before):
+        index[d] = symbols[position]
+    for position, d in enumerate(after):
+        index[d] = symbols[len(before) + len(common) + position]
+    tensors: list[Value] = []
+    for n, (d, i) in enumerate(given.items()):
+        wrapped = from_end(i, x.shape[d]).expand(common)
+        place = range(len(before), len(before) + len(common))
+        tensors.append(wrapped if len(shape) == len(common) else wrapped.broadcast(shape, place))
+        index[d] = expr.symbol(f"i{n}")
+    return Selection(shape, tensors, index)
+
+
+@rule("aten.index.Tensor", "aten._unsafe_index.Tensor")
+def index(call: Call, x: Value, indices: Sequence[Value | None]) -> Any:
+    chosen = _selection(x, indices)
+    if chosen is None:
+        return NotImplemented
+    return x.gather(chosen.indices, chosen.index, call.type.with_(shape=chosen.shape), OUT_OF_BOUNDS)
+
+
+@rule("aten.index_put", "aten._unsafe_index_put")
+def index_put(call: Call, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool) -> Any:
+    masks = [i for i in indices if i is not None]
+    if len(masks) == 1 and masks[0].is_bool and indices[0] is not None and values.type.numel == 1:
+        return _masked_put(x, masks[0], values.to(x.dtype).reshape(()), accumulate)
+    chosen = _selection(x, indices)
+    if chosen is None or (accumulate and x.is_bool):
+        return NotImplemented
+    combine = "add" if accumulate else "none"
+    source = values.to(x.dtype).expand(chosen.shape)
+    return scatter(x, chosen.indices, source, chosen.index, combine, OUT_OF_BOUNDS)
+
+
+def _masked_put(x: Value, mask: Value, value: Value, accumulate: bool) -> Any:
+    if accumulate and x.is_bool:
+        return NotImplemented
+    mask = mask.broadcast(x.shape, range(mask.rank)) if mask.rank < x.rank else mask
+    return mask.where(x + value.expand(x.shape) if accumulate else value.expand(x.shape), x)
+
+
+def scatter(
+    x: Value, indices: Sequence[Value], source: Value, index: Sequence[Any], combine: str, message: str | None
+) -> Value:
+    """`x.scatter`, where f16 and bf16 are summed in f32."""
+    if combine == "none" or x.dtype not in ("f16", "bf16"):
+        return x.scatter(indices, source, index, combine, message)
+    return x.opmath().scatter(indices, source.opmath(), index, combine, message)
+
+
+def _along(x: Value, index: Value, dim: int) -> list[Any]:
+    """The place in x of each element of `index`, which names the position along dim."""
+    places = dims_of(index.rank)
+    places[dim] = expr.symbol("i0")
+    return places
+
+
+def _at_least_1d(*values: Value) -> list[Value]:
+    return [v if v.rank else v.reshape([1]) for v in values]
+
+
+@rule("aten.gather")
+def gather(call: Call, x: Value, dim: int, index: Value, sparse_grad: bool) -> Value:
+    x, index = _at_least_1d(x, index)
+    dim %= x.rank
+    return x.gather(
+        [_integer(index)], _along(x, index, dim), call.type.with_(shape=index.shape), OUT_OF_BOUNDS
+    ).reshape(call.type.shape)
+
+
+@rule("aten.take")
+def take(call: Call, x: Value, index: Value) -> Value:
+    flat = x.reshape([x.type.numel])
+    return flat.gather([from_end(index, x.type.numel)], [expr.symbol("i0")], call.type, OUT_OF_RANGE)
+
+
+@rule("aten.index_select")
+def index_select(call: Call, x: Value, dim: int, index: Value) -> Value:
+    shape = call.type.shape
+    x, index = _at_least_1d(x, index)
+    dim %= x.rank
+    shape = shape or (1,)
+    places = dims_of(x.rank)
+    places[dim] = expr.symbol("i0")
+    tensor = _integer(index).broadcast(shape, [dim]) if len(shape) > 1 else _integer(index)
+    return x.gather([tensor], places, call.type.with_(shape=shape), OUT_OF_RANGE).reshape(call.type.shape)
+
+
+@rule("aten.embedding")
+def embedding(
+    call: Call, weight: Value, indices: Value, padding_idx: Dim, scale_grad_by_freq: bool, sparse: bool
+) -> Value:
+    """Rows of weight."""
+    shape = call.type.shape
+    tensor = _integer(indices).broadcast(shape, range(indices.rank))
+    column = expr.symbol(f"d{len(shape) - 1}")
+    return weight.gather([tensor], [expr.symbol("i0"), column], call.type, OUT_OF_RANGE)
+
+
+@rule("aten.embedding_dense_backward")
+def embedding_dense_backward(
+    call: Call, grad: Value, indices: Value, num_weights: Dim, padding_idx: Dim, scale_grad_by_freq: bool
+) -> Any:
+    """grad's rows added at their indices; those at padding_idx are left out."""
+    if scale_grad_by_freq:
+        return NotImplemented
+    grad, indices = grad.opmath(), _integer(indices)
+    padding: Any = padding_idx
+    if not isinstance(padding, int) or padding >= 0:
+        kept = indices.ne(padding).broadcast(grad.shape, range(indices.rank))
+        grad = kept.where(grad, grad.full(0))
+    zero = call.b.full(0, call.type.with_(dtype=grad.dtype))
+    column = expr.symbol(f"d{grad.rank - 1}")
+    rows = indices.broadcast(grad.shape, range(indices.rank))
+    return zero.scatter([rows], grad, [expr.symbol("i0"), column], "add", OUT_OF_RANGE)
+
+
+# Writes
+
+
+def _scatter_along(x: Value, dim: int, index: Value, source: Value, combine: str) -> Value:
+    """x with source's elements at the places that index names along dim; source may be larger than index."""
+    shape = x.shape
+    x, index, source = _at_least_1d(x, index, source)
+    dim %= x.rank
+    for d, (size, larger) in enumerate(zip(index.shape, source.shape, strict=True)):
+        if size != larger:
+            source = source.slice(d, 0, size)
+    result = scatter(x, [_integer(index)], source.to(x.dtype), _along(x, index, dim), combine, OUT_OF_BOUNDS)
+    return result.reshape(shape)
+
+
+def _like(x: Value, index: Value, value: Number) -> Value:
+    return x.b.full(value, index.type.with_(dtype=x.dtype))
+
+
+@rule("aten.scatter.src")
+def scatter_source(call: Call, x: Value, dim: int, index: Value, source: Value) -> Value:
+    return _scatter_along(x, dim, index, source, "none")
+
+
+@rule("aten.scatter.value")
+def scatter_value(call: Call, x: Value, dim: int, index: Value, value: Number) -> Value:
+    return _scatter_along(x, dim, index, _like(x, index, value), "none")
+
+
+@rule("aten.scatter_add")
+def scatter_add(call: Call, x: Value, dim: int, index: Value, source: Value) -> Any:
+    return NotImplemented if x.is_bool else _scatter_along(x, dim, index, source, "add")
+
+
+REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "add": "add", "multiply": "mul"}
+
+
+@rule("aten.scatter.reduce")
+def scatter_and_reduce(call: Call, x: Value, dim: int, index: Value, source: Value, reduce: str) -> Any:
+    return NotImplemented if x.is_bool else _scatter_along(x, dim, index, source, REDUCTIONS[reduce])
+
+
+@rule("aten.scatter.value_reduce")
+def scatter_value_reduce(call: Call, x: Value, dim: int, index: Value, value: Number, reduce: str) -> Any:
+    return NotImplemented if x.is_bool else _scatter_along(x, dim, index, _like(x, index, value), REDUCTIONS[reduce])
+
+
+@rule("aten.scatter_reduce.two")
+def scatter_reduce(call: Call, x: Value, dim: int, index: Value, source: Value, reduce: str, include_self: bool) -> Any:
+    if reduce not in REDUCTIONS or not include_self or x.is_bool:
+        return NotImplemented
+    return _scatter_along(x, dim, index, source, REDUCTIONS[reduce])
+
+
+def _rows(x: Value, dim: int, index: Value, source: Value, combine: str) -> Value:
+    """x with the slices of source along dim written at the positions in index."""
+    shape = x.shape
+    x, index, source = _at_least_1d(x, index, source)
+    dim %= x.rank
+    places = dims_of(x.rank)
+    places[dim] = expr.symbol("i0")
+    tensor = _integer(index)
+    tensor = tensor.broadcast(source.shape, [dim]) if source.rank > 1 else tensor.expand(source.shape)
+    return scatter(x, [tensor], source.to(x.dtype), places, combine, OUT_OF_RANGE).reshape(shape)
+
+
+@rule("aten.index_copy")
+def index_copy(call: Call, x: Value, dim: int, index: Value, source: Value) -> Value:
+    return _rows(x, dim, index, source, "none")
+
+
+@rule("aten.index_add")
+def index_add(call: Call, x: Value, dim: int, index: Value, source: Value, alpha: Number) -> Any:
+    if x.is_bool:
+        return NotImplemented
+    return _rows(x, dim, index, source if alpha == 1 else source.opmath() * alpha, "add")
+
+
+@rule("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
+def index_fill(call: Call, x: Value, dim: int, index: Value, value: Number | Value) -> Value:
+    rank = max(x.rank, 1)
+    dim %= rank
+    (index,) = _at_least_1d(index)
+    shape = (*x.shape[:dim], index.shape[0], *x.shape[dim + 1 :])
+    filler = value.to(x.dtype) if isinstance(value, Value) else x.b.full(value, x.type.with_(shape=()))
+    size = x.shape[dim] if x.rank else 1
+    return _rows(x, dim, from_end(index, size), filler.expand(shape), "none")

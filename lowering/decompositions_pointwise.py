@@ -1,0 +1,359 @@
+"""Arithmetic and mathematical functions, elementwise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import sympy
+
+from ..dialects import prims
+from ..dialects.prims import Number, PrimsOp, UnaryOp
+from .decomposition import Call, pointwise, rule, view
+from .prims_builder import Value
+from .promotion import opmath
+
+FUNCTIONS: Final[dict[str, type[UnaryOp]]] = {
+    "aten.acos": prims.AcosOp,
+    "aten.acosh": prims.AcoshOp,
+    "aten.asin": prims.AsinOp,
+    "aten.asinh": prims.AsinhOp,
+    "aten.atan": prims.AtanOp,
+    "aten.atanh": prims.AtanhOp,
+    "aten.cos": prims.CosOp,
+    "aten.cosh": prims.CoshOp,
+    "aten.digamma": prims.DigammaOp,
+    "aten.erf": prims.ErfOp,
+    "aten.erfc": prims.ErfcOp,
+    "aten.erfinv": prims.ErfinvOp,
+    "aten.exp": prims.ExpOp,
+    "aten.exp2": prims.Exp2Op,
+    "aten.expm1": prims.Expm1Op,
+    "aten.lgamma": prims.LgammaOp,
+    "aten.log": prims.LogOp,
+    "aten.log10": prims.Log10Op,
+    "aten.log1p": prims.Log1pOp,
+    "aten.log2": prims.Log2Op,
+    "aten.reciprocal": prims.ReciprocalOp,
+    "aten.rsqrt": prims.RsqrtOp,
+    "aten.sin": prims.SinOp,
+    "aten.sinh": prims.SinhOp,
+    "aten.sqrt": prims.SqrtOp,
+    "aten.tan": prims.TanOp,
+    "aten.tanh": prims.TanhOp,
+}
+"""Functions of floats; integers are converted to the default dtype, which is the result's."""
+
+INTEGRAL: Final[dict[str, type[UnaryOp]]] = {
+    "aten.ceil": prims.CeilOp,
+    "aten.floor": prims.FloorOp,
+    "aten.round": prims.RoundOp,
+    "aten.trunc": prims.TruncOp,
+}
+"""Functions that leave integers as they are."""
+
+
+def _function(op: type[UnaryOp]) -> Callable[[Value], Value]:
+    return lambda x: x.unary(op.make)
+
+
+def _integral(op: type[UnaryOp]) -> Callable[[Value], Value]:
+    return lambda x: x.unary(op.make) if x.is_float else x
+
+
+for _name, _op in FUNCTIONS.items():
+    pointwise(_name)(_function(_op))
+for _name, _op in INTEGRAL.items():
+    pointwise(_name)(_integral(_op))
+pointwise("aten.fix")(_integral(prims.TruncOp))
+
+
+@pointwise("aten.neg", "aten.negative")
+def neg(x: Value) -> Value:
+    return -x
+
+
+@pointwise("aten.abs", "aten.absolute")
+def absolute(x: Value) -> Value:
+    return x if x.is_bool or x.dtype[0] == "u" else x.abs()
+
+
+@pointwise("aten.sign", "aten.sgn")
+def sign(x: Value) -> Value:
+    return x if x.is_bool else x.unary(prims.SignOp.make)
+
+
+@view("aten.positive", "aten.real", "aten.conj", "aten._conj", "aten.resolve_conj", "aten.resolve_neg")
+def positive(call: Call, x: Value) -> Value:
+    """x itself, as no complex dtype gets here."""
+    return x
+
+
+@pointwise("aten.conj_physical")
+def conj_physical(x: Value) -> Value:
+    return x
+
+
+@pointwise("aten.frac")
+def frac(x: Value) -> Value:
+    return x - x.trunc()
+
+
+@pointwise("aten.round.decimals")
+def round_decimals(x: Value, decimals: int) -> Any:
+    """round(x * 10^decimals) / 10^decimals, by a division for negative decimals."""
+    if not x.is_float:
+        return NotImplemented
+    ten = 10.0 ** abs(decimals)
+    if decimals < 0:
+        return (x / ten).unary(prims.RoundOp.make) * ten
+    return (x * ten).unary(prims.RoundOp.make) / ten
+
+
+@pointwise("aten.square")
+def square(x: Value) -> Value:
+    return x * x
+
+
+@pointwise("aten.deg2rad")
+def deg2rad(x: Value) -> Value:
+    return x * (math.pi / 180)
+
+
+@pointwise("aten.rad2deg")
+def rad2deg(x: Value) -> Value:
+    return x * (180 / math.pi)
+
+
+@pointwise("aten.nan_to_num")
+def nan_to_num(x: Value, nan: float | None, posinf: float | None, neginf: float | None) -> Any:
+    return x if not x.is_float else _nan_to_num(x, nan, posinf, neginf)
+
+
+LARGEST: Final[dict[str, float]] = {
+    "f16": 65504.0,
+    "bf16": 3.3895313892515355e38,
+    "f32": 3.4028234663852886e38,
+    "f64": 1.7976931348623157e308,
+}
+
+
+def _nan_to_num(x: Value, nan: float | None, posinf: float | None, neginf: float | None) -> Value:
+    y = x.isnan().where(0.0 if nan is None else nan, x)
+    y = x.eq(math.inf).where(LARGEST[x.dtype] if posinf is None else posinf, y)
+    return x.eq(-math.inf).where(-LARGEST[x.dtype] if neginf is None else neginf, y)
+
+
+# Two operands
+
+
+def _scaled(x: Any, alpha: Number) -> Any:
+    return x if isinstance(alpha, (bool, int, float)) and alpha == 1 else x * alpha
+
+
+@pointwise("aten.add.Tensor", "aten.add.Scalar")
+def add(a: Value, b: Value | Number, alpha: Number) -> Value:
+    return a + _scaled(b, alpha)
+
+
+@pointwise("aten.sub.Tensor", "aten.sub.Scalar", "aten.subtract.Tensor")
+def sub(a: Value, b: Value | Number, alpha: Number) -> Value:
+    return a - _scaled(b, alpha)
+
+
+@pointwise("aten.rsub.Tensor", "aten.rsub.Scalar")
+def rsub(a: Value, b: Value | Number, alpha: Number) -> Value:
+    return _as_value(a, b) - _scaled(a, alpha)
+
+
+def _as_value(like: Value, x: Value | Number) -> Value:
+    return x if isinstance(x, Value) else like.full(x)
+
+
+@pointwise("aten.mul.Tensor", "aten.mul.Scalar", "aten.multiply.Tensor")
+def mul(a: Value, b: Value | Number) -> Value:
+    return a * b
+
+
+@pointwise("aten.div.Tensor", "aten.div.Scalar", "aten.true_divide.Tensor")
+def div(a: Value, b: Value | Number) -> Value:
+    return a / b
+
+
+@pointwise("aten.div.Tensor_mode", "aten.div.Scalar_mode")
+def div_mode(a: Value, b: Value | Number, rounding_mode: str | None) -> Any:
+    if rounding_mode is None:
+        return a / b
+    if rounding_mode == "floor":
+        return floor_divide(a, b)
+    return (a / b).trunc() if a.is_float else a.binary(prims.DivTruncOp.make, b)
+
+
+@pointwise("aten.floor_divide", "aten.floor_divide.Scalar")
+def floor_divide(a: Value, b: Value | Number) -> Any:
+    """floor(a / b); of floats so that `a = b * q + remainder` holds, as c10's div_floor_floating."""
+    if not a.is_float:
+        return a.binary(prims.DivFloorOp.make, b)
+    a, d = a.align(b)
+    modulo = a.binary(prims.RemOp.make, d)
+    quotient = (a - modulo) / d
+    quotient = (modulo.ne(0.0) & (modulo < 0.0).ne(d < 0.0)).where(quotient - 1.0, quotient)
+    floored = quotient.floor()
+    floored = (quotient - floored > 0.5).where(floored + 1.0, floored)
+    zero = (a / d).full(0.0).binary(prims.CopysignOp.make, a / d)
+    return d.eq(0.0).where(a / d, quotient.eq(0.0).where(zero, floored))
+
+
+@pointwise("aten.fmod.Tensor", "aten.fmod.Scalar")
+def fmod(a: Value, b: Value | Number) -> Value:
+    return a.binary(prims.RemOp.make, b)
+
+
+@pointwise("aten.remainder.Scalar_Tensor")
+def remainder_of_number(a: Number, b: Value) -> Value:
+    return remainder(b.full(a), b)
+
+
+@pointwise("aten.remainder.Tensor", "aten.remainder.Scalar")
+def remainder(a: Value, b: Value | Number) -> Value:
+    """a - b * floor(a / b): the sign of b."""
+    a, d = a.align(b)
+    r = a.binary(prims.RemOp.make, d)
+    if a.dtype[0] == "u":
+        return r
+    return (r.ne(0) & (r < 0).ne(d < 0)).where(r + d, r)
+
+
+@pointwise("aten.pow.Tensor_Tensor")
+def pow_tensor(a: Value, b: Value) -> Value:
+    return a.binary(prims.PowOp.make, b)
+
+
+@pointwise("aten.pow.Scalar")
+def pow_scalar(a: Number, b: Value) -> Value:
+    return b.full(a).binary(prims.PowOp.make, b)
+
+
+@pointwise("aten.pow.Tensor_Scalar")
+def pow_number(x: Value, exponent: Number) -> Value:
+    """The exponents that ATen computes without pow are computed so here."""
+    if isinstance(exponent, sympy.Expr):
+        return x.binary(prims.PowOp.make, exponent)
+    if exponent == 0:
+        return x.full(1)
+    if exponent == 1:
+        return x
+    if exponent == 2:
+        return x * x
+    if exponent == 3:
+        return x * x * x
+    if not x.is_float:
+        return x.binary(prims.PowOp.make, exponent)
+    if exponent == 0.5:
+        return x.sqrt()
+    if exponent == -0.5:
+        return x.sqrt().reciprocal()
+    if exponent == -1:
+        return x.reciprocal()
+    if exponent == -2:
+        return (x * x).reciprocal()
+    return x.binary(prims.PowOp.make, exponent)
+
+
+BINARY: Final[dict[str, Callable[..., PrimsOp]]] = {
+    "aten.atan2": prims.Atan2Op.make,
+    "aten.copysign.Tensor": prims.CopysignOp.make,
+    "aten.copysign.Scalar": prims.CopysignOp.make,
+    "aten.nextafter": prims.NextafterOp.make,
+}
+
+
+def _binary(op: Callable[..., PrimsOp]) -> Callable[[Value, Value | Number], Value]:
+    return lambda a, b: a.binary(op, b)
+
+
+for _name, _make in BINARY.items():
+    if _name != "aten.nextafter":
+        pointwise(_name)(_binary(_make))
+
+
+@rule("aten.nextafter")
+def nextafter(call: Call, a: Value, b: Value) -> Any:
+    """In the dtype itself, so f16 and bf16 are left to ATen."""
+    if opmath(a.dtype) != a.dtype or a.dtype != b.dtype:
+        return NotImplemented
+    shape = call.type.shape
+    return a.expand(shape).binary(prims.NextafterOp.make, b.expand(shape))
+
+
+@pointwise("aten.heaviside")
+def heaviside(x: Value, values: Value) -> Value:
+    """0 below 0, `values` at 0, 1 above; NaN as above 0 is false: 0."""
+    return x.eq(0).where(values, (x > 0).to(x.dtype))
+
+
+@pointwise("aten.ldexp.Tensor")
+def ldexp(x: Value, exponent: Value) -> Value:
+    return x * exponent.unary(prims.Exp2Op.make)
+
+
+# Three operands
+
+
+@pointwise("aten.addcmul")
+def addcmul(x: Value, a: Value, b: Value, value: Number) -> Value:
+    return x + _scaled(a, value) * b
+
+
+@pointwise("aten.addcdiv")
+def addcdiv(x: Value, a: Value, b: Value, value: Number) -> Value:
+    return x + _scaled(a, value) / b
+
+
+@pointwise("aten.lerp.Scalar")
+def lerp_scalar(start: Value, end: Value, weight: Number) -> Any:
+    if isinstance(weight, sympy.Expr):
+        return NotImplemented
+    if abs(weight) < 0.5:
+        return start + (end - start) * weight
+    return end - (end - start) * (1 - weight)
+
+
+@pointwise("aten.lerp.Tensor")
+def lerp(start: Value, end: Value, weight: Value) -> Value:
+    """From the nearer end, as ATen."""
+    difference = end - start
+    near = start + difference * weight
+    far = end - difference * (1.0 - weight)
+    return (weight.abs() < 0.5).where(near, far)
+
+
+# Bits
+
+BITWISE: Final[dict[str, Callable[..., PrimsOp]]] = {
+    "and": prims.AndOp.make,
+    "or": prims.OrOp.make,
+    "xor": prims.XorOp.make,
+    "left_shift": prims.ShlOp.make,
+    "right_shift": prims.ShrOp.make,
+}
+
+
+def _bitwise_from_number(op: Callable[..., PrimsOp]) -> Callable[[Number, Value], Value]:
+    return lambda a, b: b.full(a).binary(op, b)
+
+
+for _word, _make in BITWISE.items():
+    _scalar = "Tensor_Scalar" if _word.endswith("shift") else "Scalar"
+    pointwise(f"aten.bitwise_{_word}.Tensor", f"aten.bitwise_{_word}.{_scalar}")(_binary(_make))
+    pointwise(f"aten.bitwise_{_word}.Scalar_Tensor")(_bitwise_from_number(_make))
+for _word, _make in (("and", prims.AndOp.make), ("or", prims.OrOp.make), ("xor", prims.XorOp.make)):
+    pointwise(f"aten.__{_word}__.Tensor", f"aten.__{_word}__.Scalar")(_binary(_make))
+for _word, _make in (("lshift", prims.ShlOp.make), ("rshift", prims.ShrOp.make)):
+    pointwise(f"aten.__{_word}__.Tensor", f"aten.__{_word}__.Scalar")(_binary(_make))
+
+
+@pointwise("aten.bitwise_not")
+def bitwise_not(x: Value) -> Value:
+    return ~x

@@ -1,0 +1,300 @@
+"""Pooling: reductions over windows. A window is two indices, its place and the place within it: `x[…, o * stride + k
+* dilation, …]`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+
+from ..dialects import expr, prims
+from ..dialects.expr import Dim
+from ..dialects.prims import Number
+from ..dialects.tensor import TensorType, is_float
+from .decomposition import Call, rule
+from .decompositions_views import dims_of
+from .prims_builder import Value
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The windows over the last dims of a tensor: `outer` leading dims, then as many places, sizes, strides, … as
+    dims.
+    """
+
+    outer: int
+    places: tuple[Dim, ...]
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+    def index(self) -> list[Any]:
+        """The place in the padded tensor of an element of a window; dims are `outer`, places, places within."""
+        n = len(self.kernel)
+        dims = dims_of(self.outer + 2 * n)
+        at, within = dims[self.outer : self.outer + n], dims[self.outer + n :]
+        steps = zip(at, self.stride, within, self.dilation, strict=True)
+        return [*dims[: self.outer], *(o * s + k * d for o, s, k, d in steps)]
+
+    def read(self, x: Value, filler: Number) -> Value:
+        """The elements as `[outer…, places…, kernel…]`; `filler` where a window leaves x."""
+        padded = x
+        if any(self.padding) or any(h != 0 for h in self._overhang(x)):
+            low: list[Dim] = [*[0] * self.outer, *self.padding]
+            padded = x.pad(low, [0] * self.outer + self._overhang(x), filler)
+        shape = [*x.shape[: self.outer], *self.places, *self.kernel]
+        return padded.gather((), self.index(), TensorType.get(shape, x.dtype, None, x.type.device))
+
+    def add_to(self, x: Value, source: Value) -> Value:
+        """x with the elements of windows added, those outside of it dropped."""
+        high = [0] * self.outer + self._overhang(x)
+        low: list[Dim] = [*[0] * self.outer, *self.padding]
+        padded = x.pad(low, high, 0).scatter((), source, self.index(), "add")
+        cut: list[Any] = [-p for p in low]
+        return padded.pad(cut, [expr.normal(-h) for h in high], 0)
+
+    def _overhang(self, x: Value) -> list[Any]:
+        """How far the last window reaches beyond the end of each dim; negative where elements are left over."""
+        sizes: Any = x.shape[self.outer :]
+        parts = zip(sizes, self.places, self.kernel, self.stride, self.padding, self.dilation, strict=True)
+        return [expr.normal((o - 1) * s + d * (k - 1) + 1 - n - p) for n, o, k, s, p, d in parts]
+
+
+def windows(
+    x: Value,
+    places: Sequence[Dim],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int] = (),
+) -> Windows:
+    """Pooling arguments, where an empty stride is the kernel's size and one number stands for all dims."""
+    n = len(kernel) if len(kernel) > 1 else len(places)
+
+    def each(values: Sequence[int], otherwise: Sequence[int]) -> tuple[int, ...]:
+        values = values or otherwise
+        return tuple(values) * (n if len(values) == 1 else 1)
+
+    sizes = each(kernel, ())
+    strides, paddings, dilations = each(stride, sizes), each(padding, (0,)), each(dilation, (1,))
+    return Windows(x.rank - n, tuple(places), sizes, strides, paddings, dilations)
+
+
+# Maximum
+
+
+def _lowest(dtype: str) -> Number:
+    return -math.inf if is_float(dtype) else 0 if dtype == "u8" else -(1 << (int(dtype[1:]) - 1))
+
+
+@rule("aten.max_pool2d_with_indices", "aten.max_pool3d_with_indices")
+def max_pool_with_indices(
+    call: Call,
+    x: Value,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil_mode: bool,
+) -> tuple[Value, Value]:
+    """The largest element of each window (NaN wins) and its place in the flattened last dims of x."""
+    w = windows(x, call.type.shape[-len(kernel) :], kernel, stride, padding, dilation)
+    elements = w.read(x, _lowest(x.dtype))
+    inner = range(elements.rank - len(kernel), elements.rank)
+    largest = elements.reduce("max", inner)
+    if not call.wanted(1):
+        return largest, call.empty(1)
+    return largest, _place(w, x, elements.reduce("argmax", inner))
+
+
+def _place(w: Windows, x: Value, position: Value) -> Value:
+    """Positions within windows as positions in the flattened last dims of x."""
+    place: Value | None = None
+    sizes = x.shape[w.outer :]
+    for d in range(len(w.kernel)):
+        below = math.prod(w.kernel[d + 1 :])
+        within = position.binary(prims.DivTruncOp.make, below).binary(prims.RemOp.make, w.kernel[d])
+        at = position.b.iota(w.outer + d, position.type) * w.stride[d] + within * w.dilation[d] + -w.padding[d]
+        place = at if place is None else place * sizes[d] + at
+    assert place is not None
+    return place
+
+
+@rule("aten.max_pool1d", "aten.max_pool2d", "aten.max_pool3d")
+def max_pool(
+    call: Call,
+    x: Value,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil_mode: bool,
+) -> Value:
+    w = windows(x, call.type.shape[-len(kernel) :], kernel, stride, padding, dilation)
+    elements = w.read(x, _lowest(x.dtype))
+    return elements.reduce("max", range(elements.rank - len(kernel), elements.rank))
+
+
+@rule("aten.max_pool2d_with_indices_backward", "aten.max_pool3d_with_indices_backward")
+def max_pool_backward(
+    call: Call,
+    grad: Value,
+    x: Value,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil_mode: bool,
+    indices: Value,
+) -> Value:
+    """grad's elements added where the largest ones were."""
+    n = len(kernel)
+    outer = x.shape[:-n]
+    flat = [*outer, expr.product(x.shape[-n:])]
+    taken = [*outer, expr.product(grad.shape[-n:])]
+    grad, indices = grad.opmath().reshape(taken), indices.reshape(taken)
+    zero = call.b.full(0, TensorType.get(flat, grad.dtype, None, x.type.device))
+    index = [*dims_of(len(outer)), expr.symbol("i0")]
+    return zero.scatter([indices], grad, index, "add").reshape(x.shape)
+
+
+# Average
+
+
+@rule("aten.avg_pool1d", "aten.avg_pool2d", "aten.avg_pool3d")
+def avg_pool(
+    call: Call,
+    x: Value,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    ceil_mode: bool,
+    count_padding: bool,
+    divisor: int | None = None,
+) -> Any:
+    """The mean of each window; padding counts if `count_padding`, or the divisor is given."""
+    if not is_float(x.dtype):
+        return NotImplemented
+    w = windows(x, call.type.shape[-len(kernel) :], kernel, stride, padding)
+    elements = w.read(x.opmath(), 0.0)
+    total = elements.reduce("sum", range(elements.rank - len(kernel), elements.rank))
+    return total / _counts(w, x, total, count_padding, divisor)
+
+
+@rule("aten.avg_pool2d_backward", "aten.avg_pool3d_backward")
+def avg_pool_backward(
+    call: Call,
+    grad: Value,
+    x: Value,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    ceil_mode: bool,
+    count_padding: bool,
+    divisor: int | None,
+) -> Value:
+    """Each element of grad, divided by its count, added to all of its window."""
+    w = windows(x, grad.shape[-len(kernel) :], kernel, stride, padding)
+    grad = grad.opmath()
+    share = grad / _counts(w, x, grad, count_padding, divisor)
+    spread = share.broadcast([*share.shape, *w.kernel], range(share.rank))
+    return w.add_to(call.b.full(0, x.type.with_(shape=x.shape).with_(dtype=grad.dtype)), spread)
+
+
+def _counts(w: Windows, x: Value, like: Value, count_padding: bool, divisor: int | None) -> Value:
+    """How many elements the window at each place of `like` has."""
+    if divisor is not None:
+        return like.full(divisor)
+    if not any(w.padding) and all(_is_inside(h) for h in w._overhang(x)):
+        return like.full(math.prod(w.kernel))
+    count: Value | None = None
+    for d, (k, s, p) in enumerate(zip(w.kernel, w.stride, w.padding, strict=True)):
+        size: Any = x.shape[w.outer + d]
+        start = like.b.iota(w.outer + d, like.type.with_(dtype="i64")) * s + -p
+        end = (start + k).minimum(expr.normal(size + p))
+        length = end - start if count_padding else end.minimum(size) - start.maximum(0)
+        count = length if count is None else count * length
+    assert count is not None
+    return count.to(like.dtype)
+
+
+def _is_inside(overhang: Any) -> bool:
+    return overhang <= 0 if isinstance(overhang, int) else bool(overhang.is_nonpositive)
+
+
+# Adaptive pooling, where the sizes divide: each result is a block
+
+
+def _blocks(x: Value, places: Sequence[Dim]) -> Value | None:
+    """The last dims split into places and blocks: `[outer…, place, block, place, block, …]`; None if they do not
+    divide.
+    """
+    outer = x.shape[: x.rank - len(places)]
+    shape: list[Dim] = list(outer)
+    for size, n in zip(x.shape[len(outer) :], places, strict=True):
+        ratio = sympy.sympify(size) / n
+        if n == 0 or not ratio.is_integer:
+            return None
+        shape += [n, expr.normal(ratio)]
+    return x.reshape(shape)
+
+
+def _block_dims(x: Value, places: Sequence[Dim]) -> list[int]:
+    outer = x.rank - len(places)
+    return [outer + 2 * k + 1 for k in range(len(places))]
+
+
+@rule(
+    "aten._adaptive_avg_pool2d",
+    "aten._adaptive_avg_pool3d",
+    "aten.adaptive_avg_pool1d",
+    "aten.adaptive_avg_pool2d",
+    "aten.adaptive_avg_pool3d",
+)
+def adaptive_avg_pool(call: Call, x: Value, places: Sequence[Dim]) -> Any:
+    blocks = _blocks(x.opmath(), places)
+    if blocks is None or not is_float(x.dtype):
+        return NotImplemented
+    inner = _block_dims(x, places)
+    total = blocks.reduce("sum", inner)
+    return total / total.full(blocks.count(inner))
+
+
+@rule("aten._adaptive_avg_pool2d_backward", "aten._adaptive_avg_pool3d_backward")
+def adaptive_avg_pool_backward(call: Call, grad: Value, x: Value) -> Any:
+    n = 2 if "2d" in call.op.name else 3
+    places = grad.shape[-n:]
+    blocks = _blocks(x, places)
+    if blocks is None:
+        return NotImplemented
+    grad = grad.opmath()
+    inner = _block_dims(x, places)
+    share = grad / grad.full(blocks.count(inner))
+    kept = [d for d in range(blocks.rank) if d not in inner]
+    return share.broadcast(blocks.shape, kept).reshape(x.shape)
+
+
+@rule("aten.im2col")
+def im2col(
+    call: Call,
+    x: Value,
+    kernel: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> Value:
+    """All windows as columns: `[…, channels * kernel, places]`."""
+    sizes: Any = x.shape[-2:]
+    places = [
+        expr.floordiv(expr.normal(n + 2 * p - d * (k - 1) - 1 + s), s)
+        for n, k, d, p, s in zip(sizes, kernel, dilation, padding, stride, strict=True)
+    ]
+    w = windows(x, places, kernel, stride, padding, dilation)
+    elements = w.read(x, 0)
+    n = w.outer
+    return elements.transpose([*range(n), n + 2, n + 3, n, n + 1]).reshape(call.type.shape)

@@ -1,0 +1,311 @@
+"""Reductions and scans.
+
+f16 and bf16 are accumulated in f32 and rounded once at the end; integers are summed in the dtype of the result, which
+is i64 unless the call says otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import sympy
+
+from ..dialects import expr, prims
+from ..dialects.expr import Dim
+from ..dialects.prims import Number
+from .decomposition import Call, rule
+from .prims_builder import Value
+from .promotion import opmath
+
+Dims: TypeAlias = "int | Sequence[int] | None"
+
+
+def dims_in(x: Value, dims: Dims) -> list[int]:
+    """The dims of a reduction, counted from 0; all of them for None or none."""
+    if isinstance(dims, int):
+        dims = (dims,)
+    if not dims:
+        return list(range(x.rank))
+    return sorted({d % max(x.rank, 1) for d in dims} & set(range(x.rank)))
+
+
+def divide_by_count(x: Value, count: Dim) -> Value:
+    """x / count, as a float."""
+    return x / x.full(count)
+
+
+@rule("aten.sum", "aten.sum.dim_IntList")
+def sum_(call: Call, x: Value, *rest: Any) -> Value:
+    dims, keepdim = rest[:2] if len(rest) == 3 else (None, False)
+    return sum_over(x.to(opmath(call.type.dtype)), dims_in(x, dims), keepdim)
+
+
+def sum_over(x: Value, dims: Sequence[int], keepdim: bool = False) -> Value:
+    return x.reduce("sum", dims, keepdim=keepdim) if dims else x
+
+
+@rule("aten.mean", "aten.mean.dim")
+def mean(call: Call, x: Value, *rest: Any) -> Value:
+    dims, keepdim = rest[:2] if len(rest) == 3 else (None, False)
+    over = dims_in(x, dims)
+    return divide_by_count(sum_over(x.to(opmath(call.type.dtype)), over, keepdim), x.count(over))
+
+
+@rule("aten.nansum")
+def nansum(call: Call, x: Value, dims: Dims, keepdim: bool, dtype: str | None) -> Value:
+    y = x.to(opmath(call.type.dtype))
+    return sum_over(y.isnan().where(0.0, y) if y.is_float else y, dims_in(x, dims), keepdim)
+
+
+@rule("aten.prod", "aten.prod.dim_int")
+def prod(call: Call, x: Value, *rest: Any) -> Value:
+    dim, keepdim = rest[:2] if len(rest) == 3 else (None, False)
+    over = dims_in(x, dim)
+    y = x.to(opmath(call.type.dtype))
+    return y.reduce("prod", over, keepdim=keepdim) if over else y
+
+
+@rule("aten.amax")
+def amax(call: Call, x: Value, dims: Dims, keepdim: bool) -> Value:
+    return _extreme(x, "max", dims_in(x, dims), keepdim)
+
+
+@rule("aten.amin")
+def amin(call: Call, x: Value, dims: Dims, keepdim: bool) -> Value:
+    return _extreme(x, "min", dims_in(x, dims), keepdim)
+
+
+@rule("aten.max")
+def max_(call: Call, x: Value) -> Value:
+    return _extreme(x, "max", dims_in(x, None), False)
+
+
+@rule("aten.min")
+def min_(call: Call, x: Value) -> Value:
+    return _extreme(x, "min", dims_in(x, None), False)
+
+
+@rule("aten.aminmax")
+def aminmax(call: Call, x: Value, dim: int | None, keepdim: bool) -> tuple[Value, Value]:
+    over = dims_in(x, dim)
+    return _extreme(x, "min", over, keepdim), _extreme(x, "max", over, keepdim)
+
+
+def _extreme(x: Value, kind: str, dims: Sequence[int], keepdim: bool) -> Value:
+    return x.reduce(kind, dims, keepdim=keepdim) if dims else x
+
+
+@rule("aten.max.dim")
+def max_dim(call: Call, x: Value, dim: int, keepdim: bool) -> tuple[Value, Value]:
+    return _extreme_and_position(call, x, "max", dim, keepdim)
+
+
+@rule("aten.min.dim")
+def min_dim(call: Call, x: Value, dim: int, keepdim: bool) -> tuple[Value, Value]:
+    return _extreme_and_position(call, x, "min", dim, keepdim)
+
+
+def _extreme_and_position(call: Call, x: Value, kind: str, dim: int, keepdim: bool) -> tuple[Value, Value]:
+    over = dims_in(x, dim)
+    if not over:
+        return x, call.empty(1)
+    return x.reduce(kind, over, keepdim=keepdim), x.reduce(f"arg{kind}", over, keepdim=keepdim)
+
+
+@rule("aten.argmax")
+def argmax(call: Call, x: Value, dim: int | None, keepdim: bool) -> Value:
+    return _position(call, x, "argmax", dim, keepdim)
+
+
+@rule("aten.argmin")
+def argmin(call: Call, x: Value, dim: int | None, keepdim: bool) -> Value:
+    return _position(call, x, "argmin", dim, keepdim)
+
+
+def _position(call: Call, x: Value, kind: str, dim: int | None, keepdim: bool) -> Value:
+    over = dims_in(x, dim)
+    return x.reduce(kind, over, keepdim=keepdim) if over else call.empty(0)
+
+
+@rule("aten.any", "aten.any.dim", "aten.any.dims")
+def any_(call: Call, x: Value, dims: Dims = None, keepdim: bool = False) -> Value:
+    return _truth(x, "any", dims, keepdim)
+
+
+@rule("aten.all", "aten.all.dim", "aten.all.dims")
+def all_(call: Call, x: Value, dims: Dims = None, keepdim: bool = False) -> Value:
+    return _truth(x, "all", dims, keepdim)
+
+
+def _truth(x: Value, kind: str, dims: Dims, keepdim: bool) -> Value:
+    over = dims_in(x, dims) if dims != () else []
+    y = x.to("i1")
+    return y.reduce(kind, over, keepdim=keepdim) if over else y
+
+
+@rule("aten.count_nonzero", "aten.count_nonzero.dim_IntList")
+def count_nonzero(call: Call, x: Value, dims: Dims = None) -> Value:
+    return sum_over(x.to("i1").to("i64"), dims_in(x, dims))
+
+
+# Variance
+
+
+def _spread(x: Value, dims: Dims, correction: Number | None, keepdim: bool) -> tuple[Value, Value]:
+    """sum((x - mean)^2) / max(n - correction, 0) and the mean, in f32 for f16 and bf16, in f64 for f32 as eager."""
+    y = x.to("f64") if x.dtype == "f32" else x.opmath()
+    over = dims_in(x, dims)
+    correction = 1 if correction is None else correction
+    if not over:
+        return (y * 0.0) / (0.0 if correction >= 1 else 1.0), y
+    variance, mean = y.var_mean(over, keepdim=keepdim)
+    if correction == 0:
+        return variance, mean
+    n: Any = x.count(over)
+    if isinstance(n, int):
+        left = max(n - correction, 0)
+        return variance * (n / left if left else math.inf), mean
+    left = n - correction
+    if left.is_nonnegative is not True:
+        left = sympy.Max(0, left)
+    return variance * variance.full(n) / variance.full(left), mean
+
+
+@rule("aten.var.correction")
+def var(call: Call, x: Value, dims: Dims, correction: Number | None, keepdim: bool) -> Value:
+    return _spread(x, dims, correction, keepdim)[0]
+
+
+@rule("aten.std.correction")
+def std(call: Call, x: Value, dims: Dims, correction: Number | None, keepdim: bool) -> Value:
+    return _spread(x, dims, correction, keepdim)[0].sqrt()
+
+
+@rule("aten.var_mean.correction")
+def var_mean(call: Call, x: Value, dims: Dims, correction: Number | None, keepdim: bool) -> tuple[Value, Value]:
+    return _spread(x, dims, correction, keepdim)
+
+
+@rule("aten.std_mean.correction")
+def std_mean(call: Call, x: Value, dims: Dims, correction: Number | None, keepdim: bool) -> tuple[Value, Value]:
+    variance, mean = _spread(x, dims, correction, keepdim)
+    return variance.sqrt(), mean
+
+
+@rule("aten.var.dim", "aten.var")
+def var_unbiased(call: Call, x: Value, *rest: Any) -> Value:
+    return _spread(x, *_unbiased(*rest))[0]
+
+
+@rule("aten.std.dim", "aten.std")
+def std_unbiased(call: Call, x: Value, *rest: Any) -> Value:
+    return _spread(x, *_unbiased(*rest))[0].sqrt()
+
+
+@rule("aten.var_mean.dim", "aten.var_mean")
+def var_mean_unbiased(call: Call, x: Value, *rest: Any) -> tuple[Value, Value]:
+    return _spread(x, *_unbiased(*rest))
+
+
+@rule("aten.std_mean.dim", "aten.std_mean")
+def std_mean_unbiased(call: Call, x: Value, *rest: Any) -> tuple[Value, Value]:
+    variance, mean = _spread(x, *_unbiased(*rest))
+    return variance.sqrt(), mean
+
+
+def _unbiased(*args: Any) -> tuple[Dims, int, bool]:
+    dims, unbiased, keepdim = args if len(args) == 3 else (None, args[0], False)
+    return dims, int(unbiased), keepdim
+
+
+# Norms and exponentials
+
+
+@rule("aten.logsumexp")
+def logsumexp(call: Call, x: Value, dims: Dims, keepdim: bool) -> Value:
+    """log(sum(e^(x - m))) + m with m = max(x), 0 where that is infinite."""
+    y = x.to(opmath(call.type.dtype))
+    over = dims_in(x, dims)
+    if not over:
+        return y
+    m = y.reduce("max", over, keepdim=True)
+    m = m.abs().eq(math.inf).where(0.0, m)
+    result = (y - m).exp().reduce("sum", over, keepdim=True).log() + m
+    return result if keepdim else result.reshape(call.type.shape)
+
+
+@rule("aten.linalg_vector_norm")
+def vector_norm(call: Call, x: Value, order: Number, dims: Dims, keepdim: bool, dtype: str | None) -> Any:
+    return norm_over(x.to(opmath(call.type.dtype)), order, dims_in(x, dims), keepdim)
+
+
+@rule("aten.norm.ScalarOpt_dim", "aten.norm.Scalar", "aten.norm.ScalarOpt_dim_dtype", "aten.norm.ScalarOpt_dtype")
+def norm(call: Call, x: Value, order: Number | None, dims: Any = None, keepdim: bool = False, *rest: Any) -> Any:
+    over = None if isinstance(dims, str) else dims
+    return norm_over(x.to(opmath(call.type.dtype)), 2 if order is None else order, dims_in(x, over), keepdim)
+
+
+def norm_over(x: Value, order: Number, dims: Sequence[int], keepdim: bool) -> Any:
+    """sum(|x|^order)^(1/order); the largest, smallest or number of non-zero elements for inf, -inf and 0."""
+    if isinstance(order, sympy.Expr):
+        return NotImplemented
+    if not dims:
+        return x.ne(0.0).to(x.dtype) if order == 0 else x.abs()
+    if order == math.inf:
+        return x.abs().reduce("max", dims, keepdim=keepdim)
+    if order == -math.inf:
+        return x.abs().reduce("min", dims, keepdim=keepdim)
+    if order == 0:
+        return x.ne(0.0).to(x.dtype).reduce("sum", dims, keepdim=keepdim)
+    if order == 1:
+        return x.abs().reduce("sum", dims, keepdim=keepdim)
+    if order == 2:
+        return (x * x).reduce("sum", dims, keepdim=keepdim).sqrt()
+    powers = x.abs().binary(prims.PowOp.make, order)
+    return powers.reduce("sum", dims, keepdim=keepdim).binary(prims.PowOp.make, 1.0 / order)
+
+
+# Scans
+
+
+@rule("aten.cumsum")
+def cumsum(call: Call, x: Value, dim: int, dtype: str | None) -> Value:
+    return _scan(call, x, "sum", dim)
+
+
+@rule("aten.cumprod")
+def cumprod(call: Call, x: Value, dim: int, dtype: str | None) -> Value:
+    return _scan(call, x, "prod", dim)
+
+
+@rule("aten.logcumsumexp")
+def logcumsumexp(call: Call, x: Value, dim: int) -> Value:
+    return _scan(call, x, "logsumexp", dim)
+
+
+def _scan(call: Call, x: Value, kind: str, dim: int) -> Value:
+    y = x.to(opmath(call.type.dtype))
+    return y.scan(kind, dim % x.rank) if x.rank else y
+
+
+@rule("aten.diff")
+def diff(call: Call, x: Value, n: int, dim: int, prepend: Value | None, append: Value | None) -> Any:
+    """x[i + 1] - x[i]."""
+    if n != 1 or prepend is not None or append is not None or x.is_bool:
+        return NotImplemented
+    dim %= x.rank
+    size: Any = expr.normal(x.shape[dim] - 1)
+    return (x.slice(dim, 1, size).opmath()) - x.slice(dim, 0, size).opmath()
+
+
+@rule("aten.trace")
+def trace(call: Call, x: Value) -> Any:
+    rows, columns = x.shape
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        return NotImplemented
+    d0 = expr.symbol("d0")
+    t = call.type.with_(shape=[min(rows, columns)])
+    diagonal = x.gather((), [d0, d0], t.with_(dtype=x.dtype))
+    return sum_over(diagonal.to(opmath(call.type.dtype)), [0])

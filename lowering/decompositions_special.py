@@ -1,0 +1,89 @@
+"""Special functions, elementwise."""
+
+from __future__ import annotations
+
+import math
+
+from ..dialects import prims
+from ..dialects.prims import Number
+from .decomposition import pointwise
+from .prims_builder import Value
+
+
+@pointwise("aten.sinc", "aten.special_sinc")
+def sinc(x: Value) -> Value:
+    """sin(pi x) / (pi x), 1 at 0."""
+    y = x * math.pi
+    return x.eq(0).where(1.0, y.unary(prims.SinOp.make) / y)
+
+
+@pointwise("aten.logit", "aten.special_logit")
+def logit(x: Value, eps: Number | None) -> Value:
+    """log(x / (1 - x)), x clamped to [eps, 1 - eps]."""
+    if eps is not None:
+        low, high = x.full(eps), 1.0 - x.full(eps)
+        x = (x < low).where(low, (x > high).where(high, x))
+    return (x / (1.0 - x)).log()
+
+
+@pointwise("aten.special_entr")
+def entr(x: Value) -> Value:
+    """-x log x; 0 at 0, -inf below."""
+    y = x.eq(0).where(0.0, (-x) * x.log())
+    return (x < 0).where(-math.inf, y)
+
+
+@pointwise("aten.special_ndtr")
+def ndtr(x: Value) -> Value:
+    """The normal distribution function, accurate in both tails."""
+    t = x * math.sqrt(0.5)
+    tail = t.abs().unary(prims.ErfcOp.make) * 0.5
+    middle = t.erf() * 0.5 + 0.5
+    return (t < -1.0).where(tail, (t > 1.0).where(1.0 - tail, middle))
+
+
+@pointwise("aten.hypot")
+def hypot(a: Value, b: Value) -> Value:
+    """sqrt(a^2 + b^2) without overflow."""
+    a, b = a.abs(), b.abs()
+    large, small = a.maximum(b), a.minimum(b)
+    ratio = large.eq(0.0).where(0.0, small / large)
+    infinite = a.eq(math.inf) | b.eq(math.inf)
+    return infinite.where(math.inf, large * (ratio * ratio + 1.0).sqrt())
+
+
+@pointwise("aten.logaddexp")
+def logaddexp(a: Value, b: Value) -> Value:
+    """log(e^a + e^b)."""
+    large = a.maximum(b)
+    sum_ = large + (-(a - b).abs()).exp().log1p()
+    return (a.isinf() & a.eq(b)).where(a, sum_)
+
+
+@pointwise("aten.logaddexp2")
+def logaddexp2(a: Value, b: Value) -> Value:
+    """log2(2^a + 2^b)."""
+    large = a.maximum(b)
+    sum_ = large + (-(a - b).abs()).unary(prims.Exp2Op.make).log1p() * (1 / math.log(2))
+    return (a.isinf() & a.eq(b)).where(a, sum_)
+
+
+def _x_times(x: Value, y: Value, log: Value) -> Value:
+    """x * log, 0 where x is 0, NaN where y is."""
+    return y.isnan().where(math.nan, x.eq(0.0).where(0.0, x * log))
+
+
+@pointwise("aten.xlogy.Tensor", "aten.xlogy.Scalar_Other", "aten.special_xlogy")
+def xlogy(x: Value, y: Value | Number) -> Value:
+    y = y if isinstance(y, Value) else x.full(y)
+    return _x_times(x, y, y.log())
+
+
+@pointwise("aten.xlogy.Scalar_Self")
+def xlogy_scalar(x: Number, y: Value) -> Value:
+    return _x_times(y.full(x), y, y.log())
+
+
+@pointwise("aten.special_xlog1py")
+def xlog1py(x: Value, y: Value) -> Value:
+    return _x_times(x, y, y.log1p())

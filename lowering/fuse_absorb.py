@@ -1,0 +1,142 @@
+"""Which pointwise nests are computed where they are read, and never stored: substitution is right, and often free.
+
+A nest that is read once per element costs nothing to absorb. Else its cost is counted again for every reader, against
+one write and the reads of the stored result.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+
+from xdsl.ir import SSAValue
+
+from ..dialects import expr
+from ..dialects.tensor import itemsize
+from .fuse_cost import BYTES_PER_OP, WRITE, Hints
+from .fuse_graph import Node, Read, tensor_type
+from .fuse_index import invert, simplified
+
+MAX_DEPTH = 64
+"""Longest chain of absorbed nests: emission recurses along it."""
+
+MAX_SIZE = 400
+"""Ops of a body after absorption."""
+
+_WORTH = 0.7
+"""Computing something for several readers must be this much cheaper than storing it: stored, it may fuse with them."""
+
+
+def absorb(nodes: list[Node], mutations: Mapping[SSAValue, list[int]], hints: Hints) -> dict[SSAValue, Node]:
+    """Absorb what is worth it, in place; the results of absorbed nests. `mutations` says where values change."""
+    return _Absorber(nodes, mutations, hints).run()
+
+
+class _Absorber:
+    def __init__(self, nodes: list[Node], mutations: Mapping[SSAValue, list[int]], hints: Hints) -> None:
+        self.nodes, self.mutations, self.hints = nodes, mutations, hints
+        self.producer = {r: n for n in nodes for r in n.results}
+        self.readers: dict[Node, dict[Node, None]] = {n: {} for n in nodes}
+        for n in nodes:
+            self._add_reader(n, n.reads)
+
+    def _add_reader(self, n: Node, reads: Iterable[Read]) -> None:
+        for r in reads:
+            p = self.producer.get(r.source)
+            if p is not None:
+                self.readers[p][n] = None
+
+    def run(self) -> dict[SSAValue, Node]:
+        work = deque(self.nodes)
+        absorbed: dict[SSAValue, Node] = {}
+        while work:
+            a = work.popleft()
+            if a.absorbed or not a.pointwise or a.escapes or not self._wanted(a):
+                continue
+            a.absorbed = True
+            absorbed.update((r, a) for r in a.results)
+            for n in self.readers[a]:
+                self._substitute(a, n)
+            for p in self._forget(a):
+                work.append(p)
+        return absorbed
+
+    def _forget(self, a: Node) -> Iterable[Node]:
+        """Producers of an absorbed nest, which may have fewer readers now."""
+        found = dict.fromkeys(p for r in a.reads if (p := self.producer.get(r.source)) is not None)
+        for p in found:
+            self.readers[p].pop(a, None)
+        return found
+
+    def _substitute(self, a: Node, n: Node) -> None:
+        """Replace the reads of `a` in `n` by what `a` reads."""
+        reads: dict[Read, None] = {}
+        times = 0
+        for r in n.reads:
+            if self.producer.get(r.source) is not a:
+                reads[r] = None
+                continue
+            times += 1
+            binding = invert(a, r.index)
+            assert binding is not None
+            binding = {d: simplified(e, n.domain) for d, e in binding.items() if d is not e}
+            reads.update((inner.at(binding, r.whole), None) for inner in a.reads)
+        n.reads = list(reads)
+        n.cost += times * a.cost
+        n.size += times * a.size
+        n.asserts |= a.asserts
+        n.traps |= a.traps
+        n.depth = max(n.depth, a.depth + 1)
+        self._add_reader(n, a.reads)
+
+    def _wanted(self, a: Node) -> bool:
+        hints, readers = self.hints, self.readers[a]
+        if not readers or a.depth >= MAX_DEPTH:
+            return False
+        points = hints.points(a.dims)
+        loads = sum({r.source: hints.traffic(a, r) for r in a.reads}.values())
+        computed, stored_reads = 0.0, 0
+        size = sum(itemsize(tensor_type(r).dtype) for r in a.results) * points
+        for n in readers:
+            if n.size + a.size > MAX_SIZE or self._changed_between(a, n):
+                return False
+            reads = [r for r in n.reads if self.producer.get(r.source) is a]
+            if not all(self._possible(a, n, r) for r in reads):
+                return False
+            computed += sum(_evaluations(n, r, hints) for r in {r.index: r for r in reads}.values())
+            stored_reads += size
+        extra = computed <= 1.01 * points
+        if len(readers) == 1 and extra:
+            return True
+        stored = WRITE * size + stored_reads + loads + points * a.cost * BYTES_PER_OP
+        inlined = len(readers) * loads + computed * a.cost * BYTES_PER_OP
+        return inlined <= (stored if len(readers) == 1 else _WORTH * stored)
+
+    def _possible(self, a: Node, n: Node, r: Read) -> bool:
+        """Whether computing `a` at the point of this read means the same."""
+        if invert(a, r.index) is None:
+            return False
+        if a.traps and not r.whole:
+            return False
+        if not a.asserts:
+            return True
+        # every element is checked: each dim of the nest is a whole dim of the reader, or has one point
+        extents = {d.symbol: d.extent for d in n.domain}
+        moving = [e for e in r.index if e != 0]
+        covered = [1 if e == 0 else extents.get(e) for e in r.index]  # pyright: ignore[reportArgumentType]
+        return r.whole and len(set(moving)) == len(moving) and tuple(covered) == tensor_type(r.source).shape
+
+    def _changed_between(self, a: Node, n: Node) -> bool:
+        """Whether something that `a` reads is overwritten before `n` runs."""
+        if not self.mutations:
+            return False
+        return any(a.number < at < n.number for r in a.reads for at in self.mutations.get(r.source, ()))
+
+
+def _evaluations(n: Node, r: Read, hints: Hints) -> float:
+    """How often a read is evaluated: loops inside of those that its index moves with are left alone."""
+    moving = frozenset(s for e in r.index for s in expr.symbols(e))
+    domain = n.domain
+    while domain and r.whole and domain[-1].symbol not in moving:
+        domain = domain[:-1]
+    return hints.points(domain)

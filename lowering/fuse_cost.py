@@ -1,0 +1,96 @@
+"""What fusion saves, in bytes and microseconds: a roofline of one machine, used to compare, never to promise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from ..dialects import expr
+from ..dialects.expr import Dim
+from ..dialects.loop import LoopDim
+from ..dialects.tensor import itemsize
+from .fuse_graph import Node, Read, tensor_type
+
+BYTES_PER_OP = 0.5
+"""Memory traffic that takes as long as one vectorised add of one element."""
+
+BYTES_PER_US = 10_000.0
+"""What one core moves."""
+
+LAUNCH_US, FORK_US = 0.5, 4.0
+"""A launch by itself, and sharing it among threads."""
+
+WRITE = 1.5
+"""A write also reads the line it goes to, unless it is streamed."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Cache sizes in bytes, and the number of threads that a launch should keep busy."""
+
+    l1: int = 48 << 10
+    l2: int = 2 << 20
+    l3: int = 32 << 20
+    threads: int = 16
+
+    def time(self, work: float, points: int) -> float:
+        """Microseconds for a kernel that moves `work` bytes in `points` independent parts."""
+        serial = work / BYTES_PER_US
+        parallel = FORK_US + serial / max(1, min(points, self.threads))
+        return LAUNCH_US + min(serial, parallel)
+
+
+class Hints:
+    """Sizes as seen when compiling; what is unknown counts as `DEFAULT`."""
+
+    DEFAULT = 512
+
+    def __init__(self, values: dict[str, int]) -> None:
+        self.values = values
+        self._known: dict[Any, int] = {}
+
+    def size(self, e: Dim) -> int:
+        """A guess at the number that `e` is."""
+        if isinstance(e, int):
+            return e
+        n = self._known.get(e)
+        if n is None:
+            values = {s.name: self.values.get(s.name, self.DEFAULT) for s in expr.symbols(e)}
+            n = self._known[e] = max(0, int(expr.evaluate(e, values)))
+        return n
+
+    def points(self, dims: tuple[LoopDim, ...]) -> int:
+        """A guess at the number of points of a domain."""
+        n = 1
+        for d in dims:
+            n *= self.size(d.extent)
+        return n
+
+    def bytes(self, v: SSAValue) -> int:
+        """A guess at the bytes of a tensor."""
+        t = tensor_type(v)
+        n = itemsize(t.dtype)
+        for d in t.shape:
+            n *= self.size(d)
+        return n
+
+    def traffic(self, n: Node, read: Read) -> int:
+        """A guess at the bytes that a read of a nest moves: each element once, and no more than there are points."""
+        moving = {s for e in read.index for s in expr.symbols(e)}
+        moving |= {s for d in n.domain if d.lo != 0 and d.symbol in moving for s in expr.symbols(d.lo)}
+        points = itemsize(tensor_type(read.source).dtype)
+        for d in n.domain:
+            if d.symbol in moving or not read.whole:
+                points *= self.size(d.extent)
+        return min(points, self.bytes(read.source))
+
+
+def shown(n: float) -> str:
+    """A number of bytes as people read it: `3.1 MB`."""
+    for unit in ("B", "KB", "MB"):
+        if n < 1000:
+            return f"{n:.3g} {unit}"
+        n /= 1000
+    return f"{n:.3g} GB"

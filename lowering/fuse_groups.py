@@ -1,0 +1,335 @@
+"""Which nests become one kernel: groups grow in program order, each nest joining where that saves most.
+
+A merge is legal when no path leaves the group and comes back, and when the nests share parallel axes along which each
+reads the others at its own point. It is done when a kernel of the two takes less time than two kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from ..dialects import expr
+from ..dialects.loop import ScatterOp
+from .fuse_cost import BYTES_PER_OP, WRITE, Hints, Machine, shown
+from .fuse_graph import Binding, Node, Read
+from .fuse_index import invert, simplified
+from .fuse_plan import Axis, Group, single
+from .kernel_names import origins, word
+
+MAX_BUFFERS = 56
+"""Buffers of a kernel at most."""
+
+MAX_SIZE = 800
+"""Ops of the bodies of a kernel at most."""
+
+SIBLINGS = 2
+"""Of the groups that read a tensor, so many of the last are tried."""
+
+
+@dataclass(eq=False, slots=True)
+class Cluster:
+    """A group or an op outside of fusion, in the graph of what depends on what. Sets of ops are bit masks."""
+
+    bits: int
+    deps: set[int]
+    """Positions of the ops that it uses directly."""
+    ancestors: int
+    group: Group | None
+    work: float = 0.0
+    """Bytes moved, arithmetic included."""
+    size: int = 0
+    sources: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    """Tensors read from outside, with the bytes that are moved."""
+
+
+class Grouper:
+    """Grows groups; `add` takes the ops of a function in order."""
+
+    def __init__(self, machine: Machine, hints: Hints, readers: Mapping[SSAValue, set[Node]]) -> None:
+        self.machine, self.hints, self.readers = machine, hints, readers
+        self.at: dict[int, Cluster] = {}
+        self.decisions: list[str] = []
+        self._words: dict[Node, list[str]] = {}
+        self._recent: dict[SSAValue, list[Node]] = {}
+        self._position: dict[SSAValue, int] = {}
+        self._node: dict[SSAValue, Node] = {}
+        self._cluster: dict[Node, Cluster] = {}
+
+    # The graph
+
+    def add_op(self, position: int, deps: Iterable[int], results: Iterable[SSAValue]) -> None:
+        """An op that is not fused."""
+        self.at[position] = Cluster(1 << position, set(deps), self._closure(deps), None)
+        self._position.update((r, position) for r in results)
+
+    def add_node(self, n: Node, after: Iterable[int]) -> None:
+        """A nest, which joins the groups that it gains most with. `after` are ops that it must follow besides."""
+        deps = {self._position[r.source] for r in n.reads if r.source in self._position} | set(after)
+        c = Cluster(1 << n.number, deps, self._closure(deps), single(n), size=n.size)
+        for r in n.reads:
+            c.sources[r.source] = max(c.sources.get(r.source, 0), self.hints.traffic(n, r))
+        written = sum(self.hints.bytes(r) for r in n.results)
+        points = self.hints.points(n.domain)
+        c.work = sum(c.sources.values()) + WRITE * written + points * n.cost * BYTES_PER_OP
+        self.at[n.number] = self._cluster[n] = c
+        for r in n.results:
+            self._position[r], self._node[r] = n.number, n
+        if not isinstance(n.op, ScatterOp):
+            self._grow(n)
+        for r in {r.source for r in n.reads}:
+            recent = self._recent.setdefault(r, [])
+            recent.append(n)
+            del recent[:-SIBLINGS]
+
+    def _closure(self, deps: Iterable[int]) -> int:
+        bits = 0
+        for d in deps:
+            c = self.at[d]
+            bits |= c.bits | c.ancestors
+        return bits
+
+    def _cyclic(self, a: Cluster, b: Cluster) -> bool:
+        """Whether a path runs from one to the other through a third."""
+        for start, end in ((a, b), (b, a)):
+            for d in end.deps:
+                c = self.at[d]
+                if c is not start and c is not end and c.ancestors & start.bits:
+                    return True
+        return False
+
+    # Growth
+
+    def _grow(self, n: Node) -> None:
+        tried: set[Cluster] = set()
+        while True:
+            mine = self._cluster[n]
+            best: tuple[float, float, Cluster, Group] | None = None
+            for other in self._candidates(n, mine):
+                if other in tried:
+                    continue
+                merged = self._merge(other, mine)
+                if merged is None:
+                    tried.add(other)
+                elif best is None or merged[0] > best[0]:
+                    best = (*merged[:2], other, merged[2])
+            if best is None:
+                return
+            self._join(best[2], mine, best[3], best[1], n)
+            tried.discard(best[2])
+
+    def _candidates(self, n: Node, mine: Cluster) -> Iterable[Cluster]:
+        found: dict[Cluster, None] = {}
+        for r in n.reads:
+            p = self._node.get(r.source)
+            for other in (*((p,) if p is not None else ()), *self._recent.get(r.source, ())):
+                c = self._cluster[other]
+                if c is not mine and c.group is not None and not isinstance(other.op, ScatterOp):
+                    found[c] = None
+        return found
+
+    def _merge(self, a: Cluster, b: Cluster) -> tuple[float, float, Group] | None:
+        """Microseconds and bytes that merging saves, and the merged group; None if illegal or of no use."""
+        assert a.group is not None and b.group is not None
+        if a.size + b.size > MAX_SIZE or self._cyclic(a, b):
+            return None
+        sources = len(a.sources.keys() | b.sources.keys())
+        if sources + sum(len(n.results) for g in (a.group, b.group) for n in g.members if n.escapes) > MAX_BUFFERS:
+            return None
+        merged = merge_groups(a.group, b.group)
+        if merged is None or self._starves(a.group, b.group, merged):
+            return None
+        saved = self._saved(a, b, merged)
+        time = self.machine.time
+        before = time(a.work, self._points(a.group)) + time(b.work, self._points(b.group))
+        gain = before - time(a.work + b.work - saved, self._points(merged))
+        return (gain, saved, merged) if gain > 0 else None
+
+    def _starves(self, a: Group, b: Group, merged: Group) -> bool:
+        """Whether sizes larger than those seen now would leave threads without work that a group had for them."""
+        for g in (a, b):
+            for n in g.members:
+                before, after = ({x for x in h.inner(n) if not isinstance(h.extent(x), int)} for h in (g, merged))
+                if len(after) <= len(before):
+                    continue
+                # one loop of a size that is not known is a row, two are most of the tensor
+                known = all(isinstance(merged.extent(x), int) for x in merged.grid)
+                if len(after) > 1 or (known and self._points(merged) < self.machine.threads):
+                    return True
+        return False
+
+    def _size(self, g: Group, axes: Iterable[Axis]) -> int:
+        n = 1
+        for a in axes:
+            n *= self.hints.size(g.extent(a))
+        return n
+
+    def _points(self, g: Group) -> int:
+        return self._size(g, g.grid)
+
+    def _saved(self, a: Cluster, b: Cluster, merged: Group) -> float:
+        assert a.group is not None and b.group is not None
+        if self._row(merged) > self.machine.l2 // 2:
+            return 0.0
+        saved = float(sum(min(t, b.sources[s]) for s, t in a.sources.items() if s in b.sources))
+        inside = set(merged.members)
+        for x, y in ((a, b), (b, a)):
+            assert x.group is not None
+            for n in x.group.members:
+                for r in n.results:
+                    if r in y.sources:
+                        saved += y.sources[r]
+                        if not n.escapes and self.readers[r] <= inside:
+                            saved += WRITE * self.hints.bytes(r)
+        return saved
+
+    def _row(self, g: Group) -> int:
+        """Bytes that a grid point of the group comes back to: what is read in several loops."""
+        total = 0
+        seen: set[SSAValue] = set()
+        for n in g.members:
+            inner = self._size(g, (*g.inner(n), *g.reduced(n)))
+            for r in n.reads:
+                if r.source not in seen and inner > 1:
+                    seen.add(r.source)
+                    total += min(inner * 4, self.hints.bytes(r.source))
+        return total
+
+    def _shown(self, *nodes: Node) -> str:
+        """Operators of nests, as people know them."""
+        found: dict[str, None] = {}
+        for n in nodes:
+            if n not in self._words:
+                self._words[n] = list(dict.fromkeys(map(word, origins(n.op))))
+            found.update((w, None) for w in self._words[n])
+        return " + ".join(list(found)[:5])
+
+    def _join(self, a: Cluster, b: Cluster, merged: Group, saved: float, n: Node) -> None:
+        assert a.group is not None
+        self.decisions.append(
+            f"fused {self._shown(n)} into {self._shown(*a.group.members)}: "
+            f"saves {shown(saved)} of {shown(a.work + b.work)}"
+        )
+        bits = a.bits | b.bits
+        c = Cluster(
+            bits, a.deps | b.deps, (a.ancestors | b.ancestors) & ~bits, merged, a.work + b.work - saved, a.size + b.size
+        )
+        inside = {r for m in merged.members for r in m.results}
+        for s in (*a.sources, *b.sources):
+            if s not in inside:
+                c.sources[s] = max(a.sources.get(s, 0), b.sources.get(s, 0))
+        c.deps = {d for d in c.deps if not bits >> d & 1}
+        for m in merged.members:
+            self.at[m.number] = self._cluster[m] = c
+        below = c.ancestors | bits
+        first = (bits & -bits).bit_length() - 1
+        for position in range(first, n.number + 1):
+            other = self.at.get(position)
+            if other is not None and other is not c and other.ancestors & bits:
+                other.ancestors |= below
+
+
+# Axes
+
+
+def merge_groups(a: Group, b: Group) -> Group | None:
+    """The group of both, axes of `b` that iterate with axes of `a` named alike; None if no kernel fits both."""
+    edges = [*_edges(a, b), *_edges(b, a)]
+    shared = _unify(a, b, edges)
+    fresh = max(a.extents, default=-1) + 1
+    rename: dict[Axis, Axis] = {}
+    for axis in b.extents:
+        rename[axis] = shared.get(axis, fresh + axis)
+    axes = a.axes | {n: tuple(rename[x] for x in xs) for n, xs in b.axes.items()}
+    extents = {rename[x]: d for x, d in b.extents.items()} | a.extents
+    members = sorted((*a.members, *b.members), key=lambda n: n.number)
+    theirs = {rename[x] for x in b.grid}
+    grid = [x for x in a.grid if x in theirs]
+    for n, p, read in edges:
+        point = _point(n, p, read)
+        if point is None:
+            return None
+        reading = {d.symbol: x for d, x in zip(n.domain, axes[n], strict=True)}
+        for d, x in zip(p.dims, axes[p], strict=False):
+            if x in grid and reading.get(point[d.symbol]) != x:  # pyright: ignore[reportArgumentType]
+                grid.remove(x)
+    merged = Group(members, axes, extents, tuple(grid))
+    return merged if _ordered(merged, a, b, bool(edges)) else None
+
+
+def _edges(a: Group, b: Group) -> Iterable[tuple[Node, Node, Read]]:
+    """(reader, producer, read) for what `b` reads of `a`."""
+    produced = {r: n for n in a.members for r in n.results}
+    return [(n, produced[r.source], r) for n in b.members for r in n.reads if r.source in produced]
+
+
+def _point(n: Node, p: Node, read: Read) -> Binding | None:
+    """The dims of the producer at which the reader reads, in the reader's dims."""
+    binding = invert(p, read.index)
+    return None if binding is None else {d: simplified(e, n.domain) for d, e in binding.items()}
+
+
+def _unify(a: Group, b: Group, edges: list[tuple[Node, Node, Read]]) -> dict[Axis, Axis]:
+    """Axes of `b` that may iterate with axes of `a`: along edges first, then where both read one tensor alike."""
+    shared: dict[Axis, Axis] = {}
+    taken: set[Axis] = set()
+
+    def propose(x: Axis, y: Axis) -> None:
+        if x in taken or y in shared:
+            return
+        (p, owner), (q, other) = a.extents[x], b.extents[y]
+        if p.lo != q.lo or p.hi != q.hi:
+            return
+        if p.lo != 0:
+            # parts: the dims that count them go together first
+            xs, ys = dict(_axes(a, owner)), dict(_axes(b, other))
+            counting = [s for s in expr.symbols(p.lo) if s in xs and s in ys]
+            for s in counting:
+                propose(xs[s], ys[s])
+            if any(shared.get(ys[s]) != xs[s] for s in counting):
+                return
+        shared[y] = x
+        taken.add(x)
+
+    for n, p, read in edges:
+        point = _point(n, p, read)
+        producer, reader = (a, b) if n in b.axes else (b, a)
+        reading = {d.symbol: x for d, x in zip(n.domain, reader.axes[n], strict=True)}
+        for d, x in zip(p.dims, producer.axes[p], strict=False):
+            y = reading.get(point[d.symbol]) if point is not None else None  # pyright: ignore[reportArgumentType]
+            if y is not None:
+                propose(*((x, y) if producer is a else (y, x)))
+    first: dict[SSAValue, tuple[Node, Read]] = {}
+    for n in a.members:
+        for r in n.reads:
+            first.setdefault(r.source, (n, r))
+    for n in b.members:
+        mine = {d.symbol: y for d, y in zip(n.domain, b.axes[n], strict=True)}
+        for r in n.reads:
+            if r.source in first:
+                m, s = first[r.source]
+                theirs = {d.symbol: x for d, x in zip(m.domain, a.axes[m], strict=True)}
+                for e, f in zip(s.index, r.index, strict=True):
+                    if e in theirs and f in mine:
+                        propose(theirs[e], mine[f])  # pyright: ignore[reportArgumentType]
+    return shared
+
+
+def _axes(g: Group, n: Node) -> Iterable[tuple[Any, Axis]]:
+    return ((d.symbol, x) for d, x in zip(n.domain, g.axes[n], strict=True))
+
+
+def _ordered(merged: Group, a: Group, b: Group, connected: bool) -> bool:
+    """Whether loops inside a grid point still run along the last dims of every nest, as they did before."""
+    for n in merged.members:
+        inside = [x not in merged.grid for x in merged.axes[n][: len(n.dims)]]
+        if not inside or not any(inside) or all(inside[inside.index(True) :]):
+            continue
+        before = a if n in a.axes else b
+        if set(before.inner(n)) != set() and connected:
+            continue
+        return False
+    return True

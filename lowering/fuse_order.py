@@ -1,0 +1,106 @@
+"""What must stay in order in a function besides uses: ops that change operands, and those that may not be pure."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.traits import Pure
+
+from ..dialects.aten import AtenOp
+from ..dialects.loop import NestOp, ScatterOp, ViewOp
+from .fuse_graph import Node
+from .fuse_groups import Cluster
+
+
+class Order:
+    """The order that the ops of a function must keep."""
+
+    def __init__(self, ops: list[Operation]) -> None:
+        self.ops = ops
+        self._alias: dict[SSAValue, SSAValue] = {}
+        self._chained = [i for i, o in enumerate(ops) if _is_impure(o)]
+        self.mutations: dict[SSAValue, list[int]] = {}
+        """Values whose storage is written to, with the positions of the ops that do."""
+        changed: dict[SSAValue, list[int]] = {}
+        for o in ops:
+            if isinstance(o, ViewOp) or (isinstance(o, AtenOp) and o.schema.is_view and o.operands):
+                root = self.root(o.operands[0])
+                self._alias.update((r, root) for r in o.results)
+        for i in self._chained:
+            for v in _written(ops[i]):
+                changed.setdefault(self.root(v), []).append(i)
+        if changed:
+            for v in {v for o in ops for v in (*o.operands, *o.results)} | _loaded(ops):
+                if (root := self.root(v)) in changed:
+                    self.mutations[v] = changed[root]
+
+    def root(self, v: SSAValue) -> SSAValue:
+        """The value whose storage `v` shares."""
+        return self._alias.get(v, v)
+
+    def after(self, n: Node) -> list[int]:
+        """The ops that a nest must follow because they change what it reads."""
+        return [i for r in n.reads for i in self.mutations.get(r.source, ()) if i < n.number]
+
+    def op_deps(self, position: int, readers: Mapping[SSAValue, Iterable[Node]]) -> set[int]:
+        """The ops that an op outside of fusion must follow, besides those that make its operands.
+
+        `readers` are the nests that read a value, wherever they stand.
+        """
+        o = self.ops[position]
+        deps = {i for v in o.operands for i in self.mutations.get(v, ()) if i < position}
+        if not _is_impure(o):
+            return deps
+        deps |= {i for i in self._chained if i < position}
+        roots = {self.root(v) for v in _written(o)}
+        for v in self.mutations:
+            if self.root(v) in roots:
+                deps |= {n.number for n in readers.get(v, ()) if n.number < position}
+        for i, other in enumerate(self.ops[:position]):
+            if not isinstance(other, (NestOp, ScatterOp)) and any(self.root(v) in roots for v in other.operands):
+                deps.add(i)
+        return deps
+
+
+def in_order(clusters: Mapping[int, Cluster]) -> list[Cluster]:
+    """Clusters so that each follows what it needs, else as their last ops stood."""
+    waiting: dict[Cluster, int] = {}
+    users: dict[Cluster, list[Cluster]] = {}
+    for c in clusters.values():
+        if c in waiting:
+            continue
+        needed = {clusters[d] for d in c.deps} - {c}
+        waiting[c] = len(needed)
+        for d in needed:
+            users.setdefault(d, []).append(c)
+    ready = [(c.bits.bit_length(), c) for c, n in waiting.items() if n == 0]
+    heap = [(at, i, c) for i, (at, c) in enumerate(ready)]
+    heapq.heapify(heap)
+    ordered: list[Cluster] = []
+    while heap:
+        _, _, c = heapq.heappop(heap)
+        ordered.append(c)
+        for u in users.get(c, ()):
+            waiting[u] -= 1
+            if waiting[u] == 0:
+                heapq.heappush(heap, (u.bits.bit_length(), len(ordered), u))
+    assert len(ordered) == len(waiting), "fusion made a cycle"
+    return ordered
+
+
+def _is_impure(o: Operation) -> bool:
+    """Whether an op writes to its operands, or has a state of its own such as the random generator's."""
+    return isinstance(o, AtenOp) and not o.has_trait(Pure) and not o.schema.is_view
+
+
+def _written(o: Operation) -> list[SSAValue]:
+    """The operands that an op writes to."""
+    assert isinstance(o, AtenOp)
+    values = (v for a, v in zip(o.schema.args, o.args(), strict=True) if a.mutated)
+    return [w for v in values for w in (v if isinstance(v, tuple) else (v,)) if isinstance(w, SSAValue)]
+
+
+def _loaded(ops: list[Operation]) -> set[SSAValue]:
+    return {v for o in ops if isinstance(o, (NestOp, ScatterOp)) for inner in o.body.block.ops for v in inner.operands}

@@ -1,0 +1,181 @@
+"""Reductions rewritten before fusion: long ones with few results in parts, variance in two passes.
+
+    sum over r of x[r]  =  sum over c of (sum over r in chunk c of x[r])
+    welford(x)          =  mean = sum(x) / n,  m2 = sum((x - mean)**2)
+
+The number of parts depends on sizes alone, never on threads: a run gives the same bits as the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sympy
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import FloatAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from ..dialects import expr
+from ..dialects.loop import DimsAttr, IndexAttr, IndexOp, LoadOp, LoopDim, NestOp, YieldOp
+from ..dialects.tensor import TensorType, itemsize
+from .fuse_cost import Hints, Machine
+from .fuse_graph import tensor_type
+from .index_simplify import facts
+from .index_split import substitute_body
+from .schedule_access import accesses, stride
+
+CHUNK = 16 << 10
+"""Elements of a part, about."""
+
+LEAST = 64 << 10
+"""Elements below which a reduction stays whole."""
+
+ROWS = 64
+"""Rows of a part where the results are columns."""
+
+_PARTED = frozenset({"add", "mul", "max", "min", "and", "or"})
+
+
+def split_reductions(ops: Sequence[Operation], machine: Machine, hints: Hints) -> list[Operation]:
+    """The ops, with reductions replaced where that is worth it; the uses of their results are replaced too."""
+    found: list[Operation] = []
+    for o in ops:
+        if not isinstance(o, NestOp) or not o.combine.data or o.scan is not None:
+            found.append(o)
+            continue
+        pieces: list[Operation] = [o]
+        if [k.data for k in o.combine.data] == ["welford"] and _in_two_passes(o, machine, hints):
+            pieces = two_passes(o)
+        for piece in pieces:
+            found += _in_parts(piece, machine, hints) if isinstance(piece, NestOp) else [piece]
+    return found
+
+
+# Variance
+
+
+def _in_two_passes(o: NestOp, machine: Machine, hints: Hints) -> bool:
+    """Whether the second pass finds what the first read in the cache, or there are too few results for the threads."""
+    row = hints.points(tuple(o.reduce)) * 4
+    return row <= machine.l2 // 2 or hints.points(tuple(o.dims)) < machine.threads
+
+
+def two_passes(o: NestOp) -> list[Operation]:
+    """Mean and sum of squared deviations as a sum, a quotient and a sum."""
+    t = tensor_type(o.res[0])
+    plain = tuple(d.symbol for d in o.dims)
+    index = IndexAttr.get(plain if o.out is None else o.out)
+    total = _nest(o, o.dims, _copy(o), [t], o.reduce)
+    mean = _quotient(o, total.res[0], index)
+    body = _copy(o)
+    last = body.last_op
+    assert isinstance(last, YieldOp)
+    known = LoadOp.make(mean.res[0], index, location=o.location)
+    apart = arith.SubfOp.create(operands=[last.values[0], known.res], result_types=[t.element], location=o.location)
+    square = _binary(arith.MulfOp, apart.results[0], apart.results[0], o)
+    body.insert_ops_before([known, apart, square], last)
+    last.operands = [square.results[0]]
+    m2 = _nest(o, o.dims, body, [tensor_type(o.res[1])], o.reduce)
+    o.res[0].replace_all_uses_with(mean.res[0])
+    o.res[1].replace_all_uses_with(m2.res[0])
+    return [total, mean, m2]
+
+
+def _quotient(o: NestOp, total: SSAValue, index: IndexAttr) -> NestOp:
+    t = tensor_type(total)
+    n = expr.product(d.extent for d in o.reduce)
+    sum_ = LoadOp.make(total, index, location=o.location)
+    ops: list[Operation] = [sum_]
+    if isinstance(n, int):
+        value = FloatAttr(float(n), t.element)  # pyright: ignore
+        ops.append(arith.ConstantOp.create(result_types=[t.element], properties={"value": value}, location=o.location))
+    else:
+        ops.append(IndexOp.make(n, o.location))
+        ops.append(arith.SIToFPOp.create(operands=ops[-1].results, result_types=[t.element], location=o.location))
+    ops.append(_binary(arith.DivfOp, sum_.res, ops[-1].results[0], o))
+    ops.append(YieldOp.create(operands=ops[-1].results, location=o.location))
+    return _nest(o, o.dims, Block(ops), [t])
+
+
+def _binary(cls: type[Operation], a: SSAValue, b: SSAValue, o: Operation) -> Operation:
+    properties = {"fastmath": arith.FastMathFlagsAttr("none")}
+    return cls.create(operands=[a, b], result_types=[a.type], properties=properties, location=o.location)
+
+
+# Parts
+
+
+def _in_parts(o: NestOp, machine: Machine, hints: Hints) -> list[Operation]:
+    if not o.combine.data or any(k.data not in _PARTED for k in o.combine.data):
+        return [o]
+    results, points = hints.points(tuple(o.dims)), hints.points(tuple(o.reduce))
+    if results * points < LEAST:
+        return [o]
+    columns = _is_column(o)
+    if results >= machine.threads * (ROWS if columns else 1):
+        return [o]
+    sizes = [hints.size(d.extent) for d in o.reduce]
+    k = next((i for i, n in enumerate(sizes) if n >= 8), max(range(len(sizes)), key=lambda i: sizes[i]))
+    inside = max(1, points // max(1, sizes[k]))
+    rows = max(1, CHUNK // (inside * (min(results, CHUNK) if columns else 1)))
+    if columns:
+        rows = max(rows, ROWS)
+    return [o] if 2 * rows > sizes[k] else in_parts(o, k, rows)
+
+
+def _is_column(o: NestOp) -> bool:
+    """Whether neighbours in memory go to different results."""
+    loads = accesses(o.body.block.ops)
+
+    def weight(dims: Sequence[LoopDim]) -> int:
+        per_dim = (
+            sum(itemsize(tensor_type(a.operands[0]).dtype) for a in loads if stride(a, d.symbol) == 1) for d in dims
+        )
+        return max(per_dim, default=0)
+
+    return weight(o.dims.data.items) > weight(o.reduce.data.items)
+
+
+def in_parts(o: NestOp, k: int, rows: int) -> list[Operation]:
+    """A reduction of parts of `rows` along its k-th reduce dim, and the reduction of its results."""
+    d = o.reduce[k]
+    parts = expr.ceildiv(d.extent, rows)
+    names = {x.symbol: expr.symbol(f"d{i + 1}") for i, x in enumerate(o.dims)}
+    chunk = expr.symbol("d0")
+    end: Any = rows * chunk + rows
+    whole = isinstance(d.extent, int) and d.extent % rows == 0
+    bounded = LoopDim(d.name, rows * chunk, end if whole else sympy.Min(sympy.sympify(d.hi), end))
+    dims = [LoopDim("d0", 0, parts), *(LoopDim(names[x.symbol].name, x.lo, x.hi) for x in o.dims)]
+    reduce = [bounded if x is d else x for x in o.reduce]
+    known = facts((*dims, *reduce))
+    body = substitute_body(o.body.block, names, known)
+    shape = [x.extent for x in dims]
+    types = [TensorType.get(shape, tensor_type(r).dtype) for r in o.res]
+    part = _nest(o, DimsAttr.get(dims), body, types, DimsAttr.get(reduce))
+    index = IndexAttr.get([expr.symbol("r0"), *(x.symbol for x in o.dims)])
+    loads = [LoadOp.make(r, index, location=o.location) for r in part.res]
+    last = YieldOp.create(operands=[load.res for load in loads], location=o.location)
+    final = _nest(
+        o, o.dims, Block([*loads, last]), [tensor_type(r) for r in o.res], DimsAttr.get([LoopDim("r0", 0, parts)])
+    )
+    for old, new in zip(o.res, final.res, strict=True):
+        old.replace_all_uses_with(new)
+        new.name_hint = old.name_hint
+    return [part, final]
+
+
+def _copy(o: NestOp) -> Block:
+    return substitute_body(o.body.block, {}, facts((*o.dims, *o.reduce)))
+
+
+def _nest(
+    o: NestOp, dims: DimsAttr, body: Block, types: Sequence[TensorType], reduce: DimsAttr | None = None
+) -> NestOp:
+    """A nest in place of `o`; with `out` as there where it has the same dims."""
+    kinds = [k.data for k in o.combine.data]
+    combine = () if reduce is None else ["add" if k == "welford" else k for k in kinds]
+    out = o.out if dims is o.dims else None
+    return NestOp.make(
+        dims, body, types, reduce=reduce, combine=combine, out=out, location=o.location, attributes=dict(o.attributes)
+    )

@@ -1,0 +1,100 @@
+"""f16 and bf16, kept as their bits in i16, to and from f32; with the target's instructions or in integer arithmetic.
+
+Rounding is to nearest even, denormals are kept and NaN stays NaN. LLVM's own conversions are used only where they are
+instructions, never where they would be calls.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, f16, f32, i16, i32
+from xdsl.ir import Attribute, SSAValue
+
+from .llvm_builder import FunctionBuilder
+
+
+def half_bits(value: float, type: Attribute) -> int:
+    """The bits of a number rounded to f16 or bf16."""
+    if isinstance(type, Float16Type):
+        try:
+            return struct.unpack("<H", struct.pack("<e", value))[0]
+        except OverflowError:
+            return 0x7C00 if value > 0 else 0xFC00
+    try:
+        bits = struct.unpack("<I", struct.pack("<f", value))[0]
+    except OverflowError:
+        bits = 0x7F800000 if value > 0 else 0xFF800000
+    return (bits >> 16) | 0x40 if value != value else (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+
+
+def to_f32(b: FunctionBuilder, bits: SSAValue, type: Attribute, target: Any) -> SSAValue:
+    """The number that f16 or bf16 bits stand for."""
+    if isinstance(type, BFloat16Type):
+        wide = b.cast(llvm.ZExtOp, bits, i32)
+        return b.cast(llvm.BitcastOp, b.shl(wide, b.constant(16, wide.type)), f32)
+    if target.has_f16c:
+        return b.cast(llvm.FPExtOp, b.cast(llvm.BitcastOp, bits, f16), f32)
+    return _f16_to_f32(b, bits)
+
+
+def from_f32(b: FunctionBuilder, value: SSAValue, type: Attribute, target: Any) -> SSAValue:
+    """f32 rounded to f16 or bf16, as bits."""
+    if isinstance(type, BFloat16Type):
+        return _f32_to_bf16(b, value)
+    if target.has_f16c:
+        return b.cast(llvm.BitcastOp, b.cast(llvm.FPTruncOp, value, f16), i16)
+    return _f32_to_f16(b, value)
+
+
+def _f32_to_bf16(b: FunctionBuilder, value: SSAValue) -> SSAValue:
+    """The high half after adding just under half a unit, one more if it is odd; NaN must not be carried to inf."""
+    bits = b.cast(llvm.BitcastOp, value, i32)
+
+    def number(n: int) -> SSAValue:
+        return b.constant(n, bits.type)
+
+    odd = b.binary(llvm.AndOp, b.binary(llvm.LShrOp, bits, number(16)), number(1))
+    rounded = b.add(b.add(bits, number(0x7FFF)), odd)
+    quiet = number(0x7FC00000)
+    chosen = b.select(b.fcmp("uno", value, value), quiet, rounded)
+    return b.cast(llvm.TruncOp, b.binary(llvm.LShrOp, chosen, number(16)), i16)
+
+
+def _f16_to_f32(b: FunctionBuilder, bits: SSAValue) -> SSAValue:
+    """Exponent and fraction moved into place as a float 2**112 too small, scaled up exactly; inf and NaN by hand."""
+    wide = b.cast(llvm.ZExtOp, bits, i32)
+
+    def number(n: int) -> SSAValue:
+        return b.constant(n, wide.type)
+
+    size = b.shl(b.binary(llvm.AndOp, wide, number(0x7FFF)), number(13))
+    small = b.cast(llvm.BitcastOp, size, f32)
+    scaled = b.cast(llvm.BitcastOp, b.fmul(small, b.constant(2.0**112, small.type)), i32)
+    special = b.icmp("uge", size, number(0x7C00 << 13))
+    size = b.select(special, b.binary(llvm.OrOp, size, number(0x7F800000)), scaled)
+    sign = b.shl(b.binary(llvm.AndOp, wide, number(0x8000)), number(16))
+    return b.cast(llvm.BitcastOp, b.binary(llvm.OrOp, size, sign), f32)
+
+
+def _f32_to_f16(b: FunctionBuilder, value: SSAValue) -> SSAValue:
+    """Normal results by rounding the bits; denormal ones by adding 0.5, whose last place is f16's least denormal."""
+    bits = b.cast(llvm.BitcastOp, value, i32)
+
+    def number(n: int) -> SSAValue:
+        return b.constant(n, bits.type)
+
+    size = b.binary(llvm.AndOp, bits, number(0x7FFFFFFF))
+    sign = b.binary(llvm.LShrOp, b.binary(llvm.AndOp, bits, number(0x80000000)), number(16))
+    odd = b.binary(llvm.AndOp, b.binary(llvm.LShrOp, size, number(13)), number(1))
+    biased = b.add(b.add(size, number(0xFFF - (112 << 23))), odd)
+    normal = b.binary(llvm.LShrOp, biased, number(13))
+    half = b.constant(0.5, value.type)
+    shifted = b.cast(llvm.BitcastOp, b.fadd(b.cast(llvm.BitcastOp, size, f32), half), i32)
+    denormal = b.sub(shifted, number(0x3F000000))
+    result = b.select(b.icmp("ult", size, number(113 << 23)), denormal, normal)
+    result = b.select(b.icmp("uge", size, number(0x47800000)), number(0x7C00), result)
+    result = b.select(b.icmp("ugt", size, number(0x7F800000)), number(0x7E00), result)
+    return b.cast(llvm.TruncOp, b.binary(llvm.OrOp, result, sign), i16)

@@ -1,0 +1,152 @@
+"""The arguments of a host program as one table, by which `lamella_enter` checks them and binds the symbols of their
+sizes.
+
+Per argument: its kind, then for tensors dtype, rank, a code per size and, unless contiguous, per stride; for scalars
+one code. A code is a number >= 0: exactly that; -1: anything; -2 - 2k: stored as word k; -3 - 2k: equal to word k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import sympy
+from xdsl.dialects.builtin import f64, i64
+from xdsl.ir import Attribute, SSAValue
+
+from ..dialects import expr
+from ..dialects.expr import Dim
+from ..dialects.tensor import SymType, TensorType
+from .address import evaluate
+from .host_frame import BOOL, FLOAT, INT, Frame, HostError
+from .llvm_builder import Num
+
+TENSOR, CONTIGUOUS, OBJECT = 0, 1, 5
+SCALAR_KINDS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
+
+# c10::ScalarType by number
+_FIRST = (
+    "u8",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "f16",
+    "f32",
+    "f64",
+    "c32",
+    "c64",
+    "c128",
+    "i1",
+    "qi8",
+    "qu8",
+    "qi32",
+    "bf16",
+)
+DTYPE_CODES: dict[str, int] = {
+    **{name: i for i, name in enumerate(_FIRST)},
+    **{"f8e5m2": 23, "f8e4m3fn": 24, "f8e5m2fnuz": 25, "f8e4m3fnuz": 26, "u16": 27, "u32": 28, "u64": 29},
+    **{"f8e8m0fnu": 44, "f4e2m1fnx2": 45},
+}
+
+
+class ArgumentTable:
+    """Builds the table of some argument types; `check` False keeps only the kinds, dtypes, ranks and bindings."""
+
+    def __init__(self, types: Sequence[Attribute], check: Sequence[bool]):
+        self.words: list[int] = []
+        self.bound: dict[sympy.Symbol, int] = {}
+        self.hidden: list[tuple[Dim, int, bool]] = []
+        """Expressions with the word that holds what the caller gave, and whether it must agree."""
+        self.floats: dict[sympy.Symbol, int] = {}
+        self.count = 0
+        for type, checked in zip(types, check, strict=True):
+            self._add(type, checked)
+
+    def _new(self) -> int:
+        self.count += 1
+        return self.count - 1
+
+    def _code(self, value: Dim, check: bool) -> int:
+        if isinstance(value, int):
+            if not check:
+                return -1
+            if value >= 0:
+                return value
+        elif isinstance(value, sympy.Symbol):
+            if value in self.bound:
+                return -3 - 2 * self.bound[value] if check else -1
+            word = self.bound[value] = self._new()
+            return -2 - 2 * word
+        word = self._new()
+        self.hidden.append((value, word, check))
+        return -2 - 2 * word
+
+    def _add(self, type: Attribute, check: bool) -> None:
+        if isinstance(type, TensorType):
+            if type.device != "cpu":
+                raise HostError(f"the host program runs on the CPU, it cannot take {type.data.text}")
+            contiguous = type.is_contiguous
+            self.words += [CONTIGUOUS if contiguous else TENSOR, DTYPE_CODES[type.dtype], type.rank]
+            self.words += [self._code(d, check) for d in type.shape]
+            if not contiguous:
+                # the stride of a dim of size 1 is whatever it is
+                pairs = zip(type.shape, type.strides, strict=True)
+                self.words += [self._code(stride, check) if self._matters(d, stride) else -1 for d, stride in pairs]
+        elif isinstance(type, SymType):
+            self.words += [SCALAR_KINDS[type.dtype], self._scalar(type, check)]
+        else:
+            self.words += [OBJECT, -1]
+
+    def _matters(self, size: Dim, stride: Dim) -> bool:
+        return size != 1 or (isinstance(stride, sympy.Symbol) and stride not in self.bound)
+
+    def _scalar(self, type: SymType, check: bool) -> int:
+        if type.dtype != "f64":
+            return self._code(type.expr, check)
+        if isinstance(type.expr, sympy.Symbol) and type.expr not in self.floats:
+            word = self.floats[type.expr] = self._new()
+            return -2 - 2 * word
+        return -1
+
+    def bind(self, frame: Frame, values: SSAValue) -> list[tuple[SSAValue, SSAValue]]:
+        """Loads the symbols into `frame.env`; gives the pairs that must be equal."""
+        b = frame.b
+
+        def word(k: int, type: Attribute = i64) -> SSAValue:
+            return frame.load(b.gep(values, k, i64), type)
+
+        for symbol, k in self.bound.items():
+            frame.env[symbol] = word(k)
+        for symbol, k in self.floats.items():
+            frame.floats[symbol] = word(k, f64)
+        pairs: list[tuple[SSAValue, SSAValue]] = []
+        pending = self.hidden
+        while pending:
+            later: list[tuple[Dim, int, bool]] = []
+            for value, k, check in pending:
+                unknown = [s for s in expr.symbols(value) if s not in frame.env]
+                if not unknown:
+                    if check:
+                        pairs.append((word(k), frame.number(value)))
+                elif len(unknown) > 1 or (solved := _solve(frame, value, unknown[0], word(k))) is None:
+                    later.append((value, k, check))
+                else:
+                    frame.env[unknown[0]] = solved
+                    pairs.append((word(k), frame.number(value)))
+            if len(later) == len(pending):
+                raise HostError(f"no argument gives the sizes in {expr.text(later[0][0])}")
+            pending = later
+        return pairs
+
+
+def _solve(frame: Frame, value: Dim, symbol: sympy.Symbol, given: SSAValue) -> Num | None:
+    """The symbol for which `value`, linear in it, is `given`."""
+    e = cast(Any, sympy.expand(value))
+    factor, rest = e.coeff(symbol, 1), e.coeff(symbol, 0)
+    if expr.symbols(factor) or sympy.expand(e - factor * symbol - rest) != 0 or not factor.is_Integer or factor <= 0:
+        return None
+    b = frame.b
+    place = expr.symbol("given")
+    env = {**frame.env, place: b.index_sub(given, frame.value(expr.normal(rest)))}
+    return evaluate(b, expr.floordiv(place, int(factor)), env)

@@ -1,0 +1,260 @@
+"""Calls into torch from the host program: through the C shim where it has the operator, else through a Python
+callable.
+
+The shim takes arguments in a C form that follows from the schema: a tensor is a handle, a list a pointer and a
+length, an option a pointer that may be null, a bool an int32, a Scalar a double. The last makes it wrong for integer
+tensors, so calls with numbers of that kind go to the shim for floating point tensors only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
+
+import sympy
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, NoneType, StringAttr, f64, i32, i64
+from xdsl.ir import Attribute, SSAValue
+
+from ..dialects.aten import AtenOp
+from ..dialects.host import DropOp
+from ..dialects.literal import HOLE, Literal, Value
+from ..dialects.llvm_ext import PTR
+from ..dialects.schema import Argument
+from ..dialects.tensor import SymType, TensorType, is_float
+from .host_arguments import DTYPE_CODES, SCALAR_KINDS
+
+if TYPE_CHECKING:
+    from .host_to_llvm import HostLowering
+
+_CPU = "aoti_torch_cpu_"
+SHIMS: dict[str, str] = {
+    "aten.copy_": "aoti_torch_copy_",
+    "aten.mm.out": _CPU + "mm_out",
+    "aten.addmm.out": _CPU + "addmm_out",
+    "aten.bmm.out": _CPU + "bmm_out",
+    "aten.baddbmm.out": _CPU + "baddbmm_out",
+    "aten.convolution": _CPU + "convolution",
+    "aten._scaled_dot_product_flash_attention_for_cpu": _CPU + "_scaled_dot_product_flash_attention_for_cpu",
+    "aten.max_pool2d_with_indices": _CPU + "max_pool2d_with_indices",
+    "aten.avg_pool2d": _CPU + "avg_pool2d",
+    "aten._adaptive_avg_pool2d": _CPU + "_adaptive_avg_pool2d",
+    "aten.sort": _CPU + "sort",
+    "aten.sort.stable": _CPU + "sort_stable",
+    "aten.topk": _CPU + "topk",
+    "aten.cat": _CPU + "cat",
+    "aten.cumsum": _CPU + "cumsum",
+    "aten.nonzero": _CPU + "nonzero",
+    "aten.convolution_backward": _CPU + "convolution_backward",
+}
+"""Operators that are called through the shim, whose C form is that of the schema."""
+
+
+@cache
+def _exists(symbol: str) -> bool:
+    import torch
+
+    return hasattr(ctypes.CDLL(f"{torch.__path__[0]}/lib/libtorch_cpu.so"), symbol)
+
+
+def lower_call(host: HostLowering, op: AtenOp) -> None:
+    """Writes the call of one op, and checks and names its results."""
+    shim = SHIMS.get(op.name)
+    if shim is not None and _exists(shim) and _fits_shim(op):
+        _call_shim(host, op, shim)
+    else:
+        _call_python(host, op)
+
+
+# ------------------------------------------------------------------------------------------------------------ results
+
+
+def _prepare_results(host: HostLowering, op: AtenOp) -> int:
+    """The first of the frame's places for the tensors that come back."""
+    return host.frame.own(len(op.results))
+
+
+def _finish_results(host: HostLowering, op: AtenOp, first: int) -> None:
+    """Names what came back, binds the symbols that its sizes introduce, and sees that it is what the types say."""
+    from .host_to_llvm import Buffer
+
+    frame = host.frame
+    name = frame.object_index(DictionaryAttr({"name": StringAttr(op.name)}))
+    for i, result in enumerate(op.results):
+        if not isinstance(type := result.type, TensorType):
+            continue
+        place = frame.owned_at(first + i)
+        _bind_sizes(host, type, place)
+        buffer = host.buffers[result] = Buffer(type)
+        buffer.owned = first + i
+        if all(isinstance(use.operation, DropOp) for use in result.uses):
+            continue  # nobody sees it, and torch's tracing is wrong about some that are for the derivative alone
+        data = frame.words(1)
+        layout, dtype = host.layout(type), frame.i32(DTYPE_CODES[type.dtype])
+        frame.checked("lamella_result", frame.self_, name, place, *layout, dtype, data)
+        buffer.handle, buffer.data = frame.load(place), frame.load(data)
+
+
+def _bind_sizes(host: HostLowering, type: TensorType, place: SSAValue) -> None:
+    frame, b = host.frame, host.frame.b
+    for what, dims in (("aoti_torch_get_size", type.shape), ("aoti_torch_get_stride", type.strides)):
+        for i, d in enumerate(dims):
+            if isinstance(d, sympy.Symbol) and d not in frame.env:
+                word = frame.words(1)
+                frame.shim(what, frame.load(place), b.constant(i, i64), word)
+                frame.env[d] = frame.load(word, i64)
+
+
+# ------------------------------------------------------------------------------------------------------------ the shim
+
+
+def _fits_shim(op: AtenOp) -> bool:
+    """Whether every argument has a C form, and none loses its meaning in it."""
+    if any(isinstance(v.type, TensorType) and v.type.device != "cpu" for v in op.operands):
+        return False
+    if any(not isinstance(r.type, (TensorType, NoneType)) for r in op.results):
+        return False
+    scalars = any(a.element == "number" for a in op.schema.args)
+    if scalars and not all(is_float(v.type.dtype) for v in op.operands if isinstance(v.type, TensorType)):
+        return False
+    return all(_has_form(a, v) for a, v in zip(op.schema.args, op.args(), strict=True))
+
+
+def _has_form(a: Argument, value: Value) -> bool:
+    if a.nested or (a.is_list and (a.optional or a.elements_optional)) or isinstance(value, complex):
+        return False
+    if a.element == "number" and isinstance(value, sympy.Basic):
+        return False
+    return a.element in _FORMS
+
+
+def _call_shim(host: HostLowering, op: AtenOp, shim: str) -> None:
+    frame = host.frame
+    schema = op.schema
+    pairs = list(zip(schema.args, op.args(), strict=True))
+    if schema.args[-1].name == "out":  # outputs come first in the shim
+        pairs = [pairs[-1], *pairs[:-1]]
+    operands: list[SSAValue] = []
+    signature = "i"
+    for a, value in pairs:
+        for letter, operand in _forms(host, a, value):
+            signature += letter
+            operands.append(operand)
+    if schema.mutates:
+        frame.shim(shim, *operands, signature=signature)
+        for i, result in enumerate(op.results):
+            written = [v for j in schema.aliases(i) for v in [op.args()[j]]]
+            host.buffers[result] = host.buffers[written[0]]
+        return
+    first = _prepare_results(host, op)
+    operands += [frame.owned_at(first + i) for i in range(len(op.results))]
+    frame.shim(shim, *operands, signature=signature + "p" * len(op.results))
+    _finish_results(host, op, first)
+
+
+_FORMS = {"Tensor": "p", "int": "l", "float": "d", "number": "d", "bool": "i", "ScalarType": "i"}
+
+
+def _forms(host: HostLowering, a: Argument, value: Value) -> list[tuple[str, SSAValue]]:
+    """The C arguments for one argument of the schema, each with the letter of its type."""
+    frame, b = host.frame, host.frame.b
+    if a.is_list:
+        items = cast(tuple[Value, ...], value)
+        if a.element == "int":
+            pointer = frame.array(_integers(items))
+        else:
+            values = [_form(host, a, item) for item in items]
+            pointer = frame.words(len(values))
+            width = 4 if a.element == "bool" else 8
+            for i, v in enumerate(values):
+                frame.store(v, b.gep(pointer, i, i32 if width == 4 else i64))
+        return [("p", pointer), ("l", b.constant(len(items), i64))]
+    if not a.optional:
+        return [(_FORMS[a.element], _form(host, a, value))]
+    if value is None:
+        return [("p", frame.null)]
+    word = frame.words(1)
+    frame.store(_form(host, a, value), word)
+    return [("p", word)]
+
+
+def _integers(items: Sequence[Value]) -> list[Any]:
+    return [item.type.expr if isinstance(item, SSAValue) else item for item in items]
+
+
+def _form(host: HostLowering, a: Argument, value: Value) -> SSAValue:
+    frame, b = host.frame, host.frame.b
+    if a.element == "Tensor":
+        return host.handle(value)
+    if isinstance(value, SSAValue):
+        value = cast(SymType, value.type).expr
+    match a.element:
+        case "int":
+            return frame.number(value)
+        case "bool":
+            return b.constant(int(value), i32) if isinstance(value, bool) else b.resize(frame.condition(value), i32)
+        case "ScalarType":
+            return frame.i32(DTYPE_CODES[value])
+        case _:
+            return host.frame.float(value)
+
+
+# --------------------------------------------------------------------------------------------------------------- Python
+
+
+def _call_python(host: HostLowering, op: AtenOp) -> None:
+    """The overload as a Python function of what is not known before the call: tensors and symbolic numbers."""
+    frame, b = host.frame, host.frame.b
+    dynamic: list[Value] = []
+
+    def template(value: Value) -> Value:
+        if isinstance(value, SSAValue) or (isinstance(value, sympy.Basic) and not value.is_number):
+            dynamic.append(value)
+            return HOLE
+        return tuple(template(v) for v in value) if isinstance(value, tuple) else value
+
+    templates = tuple(template(v) for v in op.args())
+    kinds = [_result_kind(r) for r in op.results]
+    results: Attribute = IntegerAttr(len(kinds), i64)
+    spec = {"call": StringAttr(op.name), "arguments": Literal.get(templates), "results": results}
+    index = frame.object_index(DictionaryAttr(spec))
+    argv = frame.words(len(dynamic) + 1)
+    for i, value in enumerate(dynamic):
+        frame.store(_python_argument(host, value), b.gep(argv, i + 1, PTR))
+    first, scalars = _prepare_results(host, op), frame.words(len(op.results))
+    count = b.constant(len(dynamic), i64)
+    into = (frame.table(kinds), b.constant(len(kinds), i64), frame.owned_at(first), scalars)
+    frame.checked("lamella_call", frame.self_, index, argv, count, *into)
+    for i, result in enumerate(op.results):
+        if isinstance(type := result.type, SymType):
+            _bind_scalar(host, type, b.gep(scalars, i, i64))
+    _finish_results(host, op, first)
+
+
+def _result_kind(result: SSAValue) -> int:
+    return SCALAR_KINDS[result.type.dtype] if isinstance(result.type, SymType) else 0
+
+
+def _bind_scalar(host: HostLowering, type: SymType, word: SSAValue) -> None:
+    frame = host.frame
+    symbol = type.expr
+    if isinstance(symbol, sympy.Eq) and symbol.rhs == 1:
+        symbol = symbol.lhs  # how torch writes a truth value read from data
+    if not isinstance(symbol, sympy.Symbol):
+        return
+    if type.dtype == "f64":
+        frame.floats.setdefault(symbol, frame.load(word, f64))
+    else:
+        frame.env.setdefault(symbol, frame.load(word, i64))
+
+
+def _python_argument(host: HostLowering, value: Value) -> SSAValue:
+    if isinstance(value, SSAValue):
+        return host.object(value)
+    frame = host.frame
+    if isinstance(value, (sympy.Rel, sympy.logic.boolalg.BooleanFunction)):
+        return frame.get("PyBool_FromLong", frame.condition(value))
+    if value.is_integer:
+        return frame.get("PyLong_FromLongLong", frame.number(value))
+    return frame.get("PyFloat_FromDouble", frame.float(value))

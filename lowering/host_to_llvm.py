@@ -1,0 +1,353 @@
+"""host to llvm: the host program becomes a CPython function `(self, list of inputs) -> tuple of outputs`, of kind
+METH_O.
+
+In: `host.func @main` and the kernels it launches as `llvm.func`. Out: `llvm.*` only. `self` is a tuple of Python
+objects; the module attribute `lamella.objects` says of what (see codegen/runtime.py), `lamella.arguments` what the
+arguments must be. The common work is in functions of codegen/runtime_support.py. The GIL is held throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from xdsl.context import Context
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, i8, i32, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ..dialects import host
+from ..dialects.aten import AtenOp
+from ..dialects.llvm_ext import PTR
+from ..dialects.tensor import SymType, TensorType, itemsize
+from .host_arguments import DTYPE_CODES, ArgumentTable
+from .host_frame import Frame, HostError
+from .storage import storage_bytes
+
+
+@dataclass(frozen=True)
+class HostToLlvm(ModulePass):
+    """The host program as a native function that Python calls.
+
+    Assumes that kernels are `llvm.func`s with the buffers, then the sizes, as arguments. Their result is an i32: 0,
+    or k + 1 to raise IndexError with the k-th message of their attribute `lamella.messages`, or -1 for MemoryError.
+    """
+
+    name = "host-to-llvm"
+    check: bool = True
+    """Compare the caller's arguments with their types (where the program says host.check)."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for program in [o for o in op.ops if isinstance(o, host.FuncOp)]:
+            HostLowering(program, self.check, _messages(op)).replace(op)
+
+
+def _messages(module: ModuleOp) -> dict[str, ArrayAttr[StringAttr]]:
+    """What each kernel's asserts say."""
+    functions = [f for f in module.ops if isinstance(f, llvm.FuncOp)]
+    return {f.sym_name.data: cast(Any, f.attributes[_MESSAGES]) for f in functions if _MESSAGES in f.attributes}
+
+
+_MESSAGES = "lamella.messages"
+
+
+class Buffer:
+    """What is known of one tensor: where its data is, the at::Tensor, and who owns that."""
+
+    __slots__ = ("argument", "base", "data", "derived", "handle", "offset", "owned", "slot", "type")
+
+    def __init__(self, type: TensorType):
+        self.type = type
+        self.data: SSAValue | None = None
+        self.handle: SSAValue | None = None
+        self.argument: int | None = None
+        """Position among the arguments."""
+        self.owned: int | None = None
+        """Place among the frame's own tensors."""
+        self.base: Buffer | None = None
+        self.offset: Any = 0
+        """Elements after the first of `base`, or bytes after the start of the arena."""
+        self.slot: SSAValue | None = None
+        """The place that holds the arena this lies in."""
+        self.derived: list[int] = []
+        """Places of tensors made of this one."""
+
+
+class HostLowering:
+    """One host program being rewritten; `VALUES` maps its ops to methods."""
+
+    def __init__(self, program: host.FuncOp, check: bool, messages: Mapping[str, ArrayAttr[StringAttr]]):
+        self.program = program
+        self.messages = messages
+        self.check = check
+        self.frame = Frame(cast(Any, program.location))
+        self.buffers: dict[SSAValue, Buffer] = {}
+        self.arenas: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
+        self.grad: SSAValue | None = None
+        self.arena_slots: list[SSAValue] = []
+
+    # ------------------------------------------------------------------------------------------------------ the whole
+
+    def replace(self, module: ModuleOp) -> None:
+        """Puts the function and what it needs in place of the program."""
+        program, frame = self.program, self.frame
+        self._enter()
+        for op in program.body.block.ops:
+            frame.b.location = op.location
+            self._op(op)
+        frame.b.location = program.location
+        self._leave_after_error()
+        main = frame.finish(program.sym_name.data)
+        block = module.body.block
+        defined = {o.sym_name.data for o in block.ops if isinstance(o, llvm.FuncOp)}
+        declarations = [d for d in frame.declarations() if cast(Any, d).sym_name.data not in defined]
+        block.insert_ops_before([*declarations, main], program)
+        program.detach()
+        program.erase()
+        module.attributes["lamella.objects"] = ArrayAttr(frame.objects_)
+        module.attributes["lamella.arguments"] = ArrayAttr(self._arguments())
+
+    def _arguments(self) -> list[Attribute]:
+        """Name and type of each argument, in turn."""
+        names: dict[SSAValue, str] = {}
+        for op in self.program.body.block.ops:
+            if isinstance(op, host.CheckOp):
+                names[op.value] = op.label.data
+        found: list[Attribute] = []
+        for i, a in enumerate(self.program.body.block.args):
+            found += [StringAttr(names.get(a) or a.name_hint or f"argument {i}"), a.type]
+        return found
+
+    def _op(self, op: Operation) -> None:
+        row = ROWS.get(type(op))
+        if row is not None:
+            row(self, op)
+        elif isinstance(op, AtenOp):
+            self._call(op)
+        else:
+            raise HostError(f"{op.name} cannot stand in a host program")
+
+    def _enter(self) -> None:
+        frame, b = self.frame, self.frame.b
+        block = self.program.body.block
+        args = block.args
+        checks = {op.value for op in block.ops if isinstance(op, host.CheckOp)} if self.check else set()
+        table = ArgumentTable([a.type for a in args], [a in checks for a in args])
+        self.n = b.constant(len(args), i64)
+        self.objects, handles, data = frame.words(len(args)), frame.words(len(args)), frame.words(len(args))
+        values = frame.words(table.count)
+        operands = (frame.self_, frame.list_, frame.table(table.words), self.n, self.objects, handles, data, values)
+        code = frame.get("lamella_enter", *operands, frame.owned, frame.owned_count)
+        refused = b.block()
+        frame.otherwise(b.icmp("eq", code, b.constant(0, i32)), refused)
+        with b.scope(refused, branch=True):
+            b.ret(frame.null)
+        for op in block.ops:
+            if isinstance(op, host.ArenaOp):
+                place = frame.words(1)
+                frame.store(frame.null, place)
+                self.arenas[op.res] = (place, place)
+                self.arena_slots.append(place)
+        if any(isinstance(op, AtenOp) for op in block.ops):
+            self.grad = frame.get("lamella_grad_off")
+        for i, a in enumerate(args):
+            if isinstance(a.type, TensorType):
+                buffer = self.buffers[a] = Buffer(a.type)
+                buffer.argument = i
+                buffer.data = b.gep(data, i, PTR)
+                buffer.handle = b.gep(handles, i, PTR)
+        for buffer in self.buffers.values():
+            # loaded here, where every later use is dominated
+            assert buffer.data is not None and buffer.handle is not None
+            buffer.data, buffer.handle = frame.load(buffer.data), frame.load(buffer.handle)
+        for given, expected in table.bind(frame, values):
+            wrong = b.block()
+            frame.otherwise(b.icmp("eq", given, expected), wrong)
+            with frame.aside(wrong):
+                frame.call("lamella_disagree", frame.self_, self.objects, self.n)
+
+    def _release(self) -> None:
+        frame = self.frame
+        frame.call("lamella_leave", self.objects, self.n, frame.owned, frame.owned_count)
+        for place in self.arena_slots:
+            frame.call("lamella_arena_done", place)
+        if self.grad is not None:
+            frame.call("lamella_grad_restore", self.grad)
+
+    def _leave_after_error(self) -> None:
+        self.frame.b.continue_in(self.frame.fail)
+        self._release()
+        self.frame.b.ret(self.frame.null)
+
+    # ----------------------------------------------------------------------------------------------------- the values
+
+    def data(self, value: SSAValue) -> SSAValue:
+        """The address of a tensor's first element."""
+        return self._data(self.buffers[value])
+
+    def _data(self, buffer: Buffer) -> SSAValue:
+        if buffer.data is None:
+            assert buffer.base is not None
+            start = self._data(buffer.base)
+            offset = self.frame.b.index_mul(self.frame.value(buffer.offset), itemsize(buffer.type.dtype))
+            buffer.data = self.frame.b.gep(start, offset, i8)
+        return buffer.data
+
+    def handle(self, value: SSAValue) -> SSAValue:
+        """The at::Tensor*; made here where there was only memory."""
+        return self._handle(self.buffers[value])
+
+    def _handle(self, buffer: Buffer) -> SSAValue:
+        if buffer.handle is None:
+            frame = self.frame
+            layout = self.layout(buffer.type)
+            if buffer.slot is not None:
+                buffer.owned = frame.own()
+                place = frame.owned_at(buffer.owned)
+                offset, dtype = frame.number(buffer.offset), frame.i32(DTYPE_CODES[buffer.type.dtype])
+                frame.checked("lamella_slot", frame.load(buffer.slot), offset, *layout, dtype, place)
+            else:
+                assert buffer.base is not None
+                base = self._handle(buffer.base)
+                buffer.owned = frame.own()
+                place = frame.owned_at(buffer.owned)
+                self._root(buffer).derived.append(buffer.owned)
+                frame.checked("lamella_view", base, frame.number(buffer.offset), *layout, place)
+            buffer.handle = frame.load(place)
+        return buffer.handle
+
+    @staticmethod
+    def _root(buffer: Buffer) -> Buffer:
+        while buffer.base is not None:
+            buffer = buffer.base
+        return buffer
+
+    def layout(self, type: TensorType) -> tuple[SSAValue, SSAValue, SSAValue]:
+        """Rank, sizes and strides as a call takes them."""
+        frame = self.frame
+        return frame.b.constant(type.rank, i64), frame.array(type.shape), frame.array(type.strides)
+
+    def object(self, value: SSAValue) -> SSAValue:
+        """A new reference to a Python object for a tensor or scalar."""
+        frame, b = self.frame, self.frame.b
+        if isinstance(value.type, SymType):
+            return self.scalar_object(value.type)
+        buffer = self.buffers[value]
+        if buffer.argument is None:
+            return frame.get("lamella_object", self._handle(buffer))
+        found = frame.load(b.gep(self.objects, buffer.argument, PTR))
+        frame.call("Py_IncRef", found)
+        return found
+
+    def scalar_object(self, type: SymType) -> SSAValue:
+        frame = self.frame
+        if type.dtype == "f64":
+            return frame.get("PyFloat_FromDouble", frame.float(type.expr))
+        if type.dtype == "i1":
+            return frame.get("PyBool_FromLong", frame.condition(type.expr))
+        return frame.get("PyLong_FromLongLong", frame.number(type.expr))
+
+    # ------------------------------------------------------------------------------------------------------- the rows
+
+    def _nothing(self, op: Operation) -> None:
+        """Said by the type (host.size), or done on entry (host.check)."""
+
+    def _arena(self, op: host.ArenaOp) -> None:
+        frame = self.frame
+        place, _ = self.arenas[op.res]
+        data = frame.words(1)
+        frame.checked("lamella_arena", frame.number(op.bytes[0]), place, data)
+        self.arenas[op.res] = (place, frame.load(data))
+
+    def _slot(self, op: host.SlotOp) -> None:
+        frame = self.frame
+        buffer = self.buffers[op.res] = Buffer(op.res.type)
+        place, data = self.arenas[op.arena]
+        buffer.slot, buffer.offset = place, op.offset[0]
+        buffer.data = frame.b.gep(data, frame.value(buffer.offset), i8)
+
+    def _empty(self, op: host.EmptyOp) -> None:
+        frame, type = self.frame, op.res.type
+        buffer = self.buffers[op.res] = Buffer(type)
+        buffer.owned = frame.own()
+        place, data = frame.owned_at(buffer.owned), frame.words(1)
+        dtype, size = frame.i32(DTYPE_CODES[type.dtype]), frame.number(storage_bytes(type))
+        frame.checked("lamella_empty", *self.layout(type), dtype, size, place, data)
+        buffer.handle, buffer.data = frame.load(place), frame.load(data)
+
+    def _view(self, op: host.ViewOp) -> None:
+        buffer = self.buffers[op.res] = Buffer(op.res.type)
+        buffer.base, buffer.offset = self.buffers[op.source], op.offset[0]
+
+    def _launch(self, op: host.LaunchOp) -> None:
+        frame, b = self.frame, self.frame.b
+        operands = [self.data(v) for v in op.operands] + [frame.number(e) for e in op.sizes]
+        code = b.call(op.callee, operands, i32)
+        assert code is not None
+        failed = b.block()
+        frame.otherwise(b.icmp("eq", code, b.constant(0, i32)), failed)
+        with frame.aside(failed):
+            messages = self.messages.get(op.callee) or ArrayAttr[StringAttr]([])
+            index = frame.object_index(DictionaryAttr({"messages": messages}))
+            frame.call("lamella_assert", frame.self_, index, code)
+
+    def _drop(self, op: host.DropOp) -> None:
+        frame, b = self.frame, self.frame.b
+        for value in op.values:
+            if value in self.arenas:
+                continue  # given back on the way out, after the tensors that lie in it
+            buffer = self.buffers.get(value)
+            if buffer is None:
+                continue
+            for place in (*buffer.derived, *([buffer.owned] if buffer.owned is not None else [])):
+                frame.call("lamella_drop", frame.owned_at(place))
+            if buffer.argument is not None:
+                frame.call("lamella_drop_object", b.gep(self.objects, buffer.argument, PTR))
+
+    def _return(self, op: host.ReturnOp) -> None:
+        frame, b = self.frame, self.frame.b
+        values = list(op.values)
+        results = frame.words(len(values))
+        for value in values:
+            if value in self.buffers and self.buffers[value].argument is None:
+                self.handle(value)
+        first: dict[Buffer, SSAValue] = {}
+        for i, value in enumerate(values):
+            at, buffer = b.gep(results, i, PTR), self.buffers.get(value)
+            if buffer in first:
+                frame.call("Py_IncRef", again := frame.load(first[buffer]))
+                frame.store(again, at)
+                continue
+            frame.store(self._returned(value), at)
+            if buffer is not None:
+                first[buffer] = at
+        tuple_ = frame.get("lamella_tuple", results, b.constant(len(values), i64))
+        self._release()
+        b.ret(tuple_)
+
+    def _returned(self, value: SSAValue) -> SSAValue:
+        buffer = self.buffers.get(value)
+        if buffer is None or buffer.argument is not None:
+            return self.object(value)
+        assert buffer.owned is not None
+        return self.frame.get("lamella_wrap", self.frame.owned_at(buffer.owned))
+
+    def _call(self, op: AtenOp) -> None:
+        from .host_calls import lower_call
+
+        lower_call(self, op)
+
+
+ROWS: dict[type[Operation], Callable[[HostLowering, Any], None]] = {
+    host.CheckOp: HostLowering._nothing,
+    host.SizeOp: HostLowering._nothing,
+    host.ArenaOp: HostLowering._arena,
+    host.SlotOp: HostLowering._slot,
+    host.EmptyOp: HostLowering._empty,
+    host.ViewOp: HostLowering._view,
+    host.LaunchOp: HostLowering._launch,
+    host.DropOp: HostLowering._drop,
+    host.ReturnOp: HostLowering._return,
+}

@@ -1,0 +1,168 @@
+"""Splitting of nest dims: `d` with loads at floordiv(d, c) and mod(d, c) becomes an outer and an inner dim.
+
+    loop.nest [d0 = 12*s0] { load %x[floordiv(d0, 12), mod(d0, 12)] }
+    loop.nest [d0 = s0, d1 = 12] out [12*d0 + d1] { load %x[d0, d1] }
+
+The plain indices unify with the dims of the producer of %x; results keep their shape, and `out` says where the value of
+a point goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import sympy
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ..dialects import expr
+from ..dialects.expr import Dim
+from ..dialects.loop import DimsAttr, IndexAttr, LoopDim, NestOp, PredAttr, body_ops
+from .index_polynomial import ONE, Polynomial, as_constant, divide, exact_quotient, expression, multiply, polynomial
+from .index_simplify import Facts, facts, is_plain
+
+
+def split_dims(nest: NestOp) -> NestOp:
+    """The nest with its dims split where that makes indices plain; the same nest if there is nothing to gain.
+
+    The new nest is not attached; the operands of its body are those of the old one.
+    """
+    used = [e for op in body_ops(nest.body) for e in _expressions(op)]
+    used = [e for e in used if not is_plain(e)]
+    if not used:
+        return nest
+    dims, reduce = tuple(nest.dims), tuple(nest.reduce)
+    steps = _steps(used, [d for d in (*dims, *reduce) if d.lo == 0 and d.name != _scanned(nest)])
+    if not steps:
+        return nest
+    new_dims, outer = _split(dims, steps, "d")
+    new_reduce, inner = _split(reduce, steps, "r")
+    mapping = outer | inner
+    known = facts([*new_dims, *new_reduce])
+    properties = dict(nest.properties)
+    properties["dims"] = DimsAttr.get(new_dims)
+    properties["reduce"] = DimsAttr.get(new_reduce)
+    if nest.out is not None or outer.keys() != {d.symbol for d in new_dims}:
+        out = tuple(d.symbol for d in dims) if nest.out is None else tuple(nest.out)
+        properties["out"] = IndexAttr.get(known.simplify(expr.substitute(e, mapping)) for e in out)
+    if nest.scan is not None:
+        properties["scan"] = type(nest.scan)(expr.text(mapping[expr.symbol(nest.scan.data)]))
+    body = substitute_body(nest.body.block, mapping, known)
+    return NestOp.create(
+        result_types=nest.result_types,
+        properties=properties,
+        attributes=nest.attributes,
+        regions=[Region(body)],
+        location=nest.location,
+    )
+
+
+def substitute_body(body: Block, mapping: Mapping[sympy.Symbol, Dim], known: Facts) -> Block:
+    """A copy of the block with dims replaced in every index and predicate, simplified by what is known."""
+    values: dict[SSAValue, SSAValue] = {}
+    new = Block(arg_types=[a.type for a in body.args])
+    values.update(zip(body.args, new.args, strict=True))
+    for op in body.ops:
+        new.add_op(_substitute_op(op, mapping, known, values))
+    return new
+
+
+def _substitute_op(
+    op: Operation, mapping: Mapping[sympy.Symbol, Dim], known: Facts, values: dict[SSAValue, SSAValue]
+) -> Operation:
+    properties: dict[str, Attribute] = {}
+    for name, a in op.properties.items():
+        if isinstance(a, IndexAttr):
+            a = IndexAttr.get(known.simplify(expr.substitute(e, mapping)) for e in a)
+        elif isinstance(a, PredAttr):
+            a = PredAttr.get(known.relation(_substitute_relation(r, mapping)) for r in a)
+        properties[name] = a
+    copy = type(op).create(
+        operands=[values.get(v, v) for v in op.operands],
+        result_types=op.result_types,
+        properties=properties,
+        attributes=op.attributes,
+        location=op.location,
+    )
+    values.update(zip(op.results, copy.results, strict=True))
+    return copy
+
+
+def _substitute_relation(r: Any, mapping: Mapping[sympy.Symbol, Dim]) -> Any:
+    if isinstance(r, (sympy.And, sympy.Or, sympy.Not)):
+        return type(r)(*(_substitute_relation(a, mapping) for a in r.args))
+    if isinstance(r, sympy.Rel):
+        return type(r)(expr.substitute(r.lhs, mapping), expr.substitute(r.rhs, mapping))
+    return r
+
+
+def _scanned(nest: NestOp) -> str | None:
+    return None if nest.scan is None else nest.scan.data
+
+
+def _expressions(op: Operation) -> Iterable[Dim]:
+    for a in op.properties.values():
+        if isinstance(a, IndexAttr):
+            yield from a
+        elif isinstance(a, PredAttr):
+            for r in a:
+                yield from (side for relation in r.atoms(sympy.Rel) for side in relation.args)
+
+
+def _steps(used: Sequence[Dim], dims: Sequence[LoopDim]) -> dict[str, list[Polynomial]]:
+    """Per dim the divisors at which to split it, ascending, each dividing the next and the extent."""
+    wanted: dict[str, list[Polynomial]] = {}
+    for e in used:
+        for a in e.atoms(sympy.Function):  # pyright: ignore[reportAttributeAccessIssue]
+            if (found := _divisor(a)) is not None:
+                wanted.setdefault(found[0], []).append(found[1])
+    steps: dict[str, list[Polynomial]] = {}
+    for d in dims:
+        chain: list[Polynomial] = []
+        for c in sorted(wanted.get(d.name, ()), key=lambda c: (max(map(len, c)), as_constant(c) or 0)):
+            below = chain[-1] if chain else ONE
+            if c != below and exact_quotient(c, below) and exact_quotient(polynomial(d.extent), c) not in (None, ONE):
+                chain.append(c)
+        if chain:
+            steps[d.name] = chain
+    return steps
+
+
+def _divisor(a: Any) -> tuple[str, Polynomial] | None:
+    """(d, c) where an atom is floordiv(x, c) or mod(x, c) of x = d, d // c', or a constant - d."""
+    if type(a).__name__ not in ("FloorDiv", "Mod"):
+        return None
+    x, c = a.args
+    if type(x).__name__ == "FloorDiv":
+        inner = _divisor(x)
+        return None if inner is None else (inner[0], multiply(inner[1], polynomial(c)))
+    moving = [(m, k) for m, k in polynomial(x).items() if m]
+    if len(moving) == 1:
+        (m, k) = moving[0]
+        if len(m) == 1 and abs(k) == 1 and isinstance(m[0], sympy.Symbol):
+            return m[0].name, polynomial(c)
+    return None
+
+
+def _split(
+    dims: Sequence[LoopDim], steps: Mapping[str, list[Polynomial]], prefix: str
+) -> tuple[list[LoopDim], dict[sympy.Symbol, Dim]]:
+    """The new dims, numbered in order, and what each old one is in terms of them."""
+    new: list[LoopDim] = []
+    mapping: dict[sympy.Symbol, Dim] = {}
+
+    def part(lo: Dim, hi: Dim) -> sympy.Symbol:
+        new.append(LoopDim(f"{prefix}{len(new)}", lo, hi))
+        return new[-1].symbol
+
+    for d in dims:
+        if d.name not in steps:
+            mapping[d.symbol] = part(d.lo, d.hi)
+            continue
+        bounds = [ONE, *steps[d.name], polynomial(d.extent)]
+        value: Any = 0
+        for low, high in reversed(list(pairwise(bounds))):
+            value += expression(low) * part(0, expression(divide(high, low)[0]))
+        mapping[d.symbol] = value
+    return new, mapping

@@ -1,0 +1,315 @@
+"""The body of a kernel as llvm ops: its loops, and in them scalar ops made as many lanes wide as the loop says.
+
+A `loop.for` with `vector` runs its dim in vectors of `lanes`, `unroll` of them side by side: every value that depends
+on the dim is one vector per copy, every other one stays scalar. What is left over runs in one more loop of single
+vectors, masked in its last step, or element by element on a target without masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import sympy
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1
+from xdsl.ir import Block, Operation, SSAValue
+
+from ..dialects import expr
+from ..dialects.errors import describe_location
+from ..dialects.loop import (
+    AssertOp,
+    ForOp,
+    IndexOp,
+    LoadOp,
+    PredOp,
+    ScanOp,
+    ScratchOp,
+    StoreOp,
+)
+from ..dialects.tensor import TensorType, scalar_type
+from .address import LaneIndex, multiple_of, relation
+from .kernel_loops import ForLoop, Lanes, Value
+from .llvm_builder import FunctionBuilder, KernelError, Num, lanes_of
+from .memory_to_llvm import MAX_STRIDE, Element, Memory
+from .reductions import combine
+from .scalar_to_llvm import ScalarCode
+
+
+class KernelBody:
+    """Appends a kernel's ops to a function.
+
+    `pointers` has the buffers, `index` the values of size and grid symbols. `fail(ok, n)` leaves the function when the
+    n-th message's condition does not hold.
+    """
+
+    def __init__(
+        self,
+        b: FunctionBuilder,
+        target: Any,
+        pointers: Mapping[SSAValue, SSAValue],
+        read_only: frozenset[SSAValue],
+        index: dict[sympy.Symbol, Num],
+        fail: Callable[[SSAValue, str], None],
+    ):
+        self.b = b
+        self.target = target
+        self.code = ScalarCode(b, target)
+        self.memory = Memory(b)
+        self.pointers = dict(pointers)
+        self.read_only = read_only
+        self.index = index
+        self.fail = fail
+        self.values: dict[SSAValue, Value] = {}
+        self.lanes: Lanes | None = None
+        self.scans: dict[ScanOp, list[SSAValue]] = {}
+        self.has_nontemporal = False
+
+    # ------------------------------------------------------------------------------------------------------- ops
+
+    def block(self, block: Block) -> None:
+        """Every op of a block but its terminator."""
+        for op in block.ops:
+            if op.next_op is None:
+                return
+            self.b.location = op.location
+            rule = _RULES.get(op.name)
+            if rule is not None:
+                rule(self, op)
+            else:
+                self.values[op.results[0]] = self._scalar(op)
+
+    def _scalar(self, op: Operation) -> Value:
+        operands = [self.values[v] for v in op.operands]
+        if not any(isinstance(v, tuple) for v in operands):
+            return self.code.emit(op, cast("list[SSAValue]", operands))
+        return tuple([self.code.emit(op, [self.copy(v, k) for v in operands]) for k in range(self.copies)])
+
+    @property
+    def copies(self) -> int:
+        return 1 if self.lanes is None else self.lanes.copies
+
+    def copy(self, value: Value, k: int) -> SSAValue:
+        return value[k] if isinstance(value, tuple) else value
+
+    def operand(self, value: SSAValue, k: int) -> SSAValue:
+        return self.copy(self.values[value], k)
+
+    # ----------------------------------------------------------------------------------------------------------- index
+
+    def lane_index(self, k: int, operands: Sequence[SSAValue] = ()) -> LaneIndex:
+        """Index expressions at copy `k`, with v0, v1, … for `operands`."""
+        b, lanes = self.b, self.lanes
+        env: dict[sympy.Symbol, Num] = dict(self.index)
+        varying: dict[sympy.Symbol, SSAValue] = {}
+        for i, operand in enumerate(operands):
+            value = self.operand(operand, k)
+            (varying if lanes_of(value) > 1 else env)[expr.symbol(f"v{i}")] = value
+        if lanes is None:
+            return LaneIndex(b, env)
+        env[lanes.dim] = b.index_add(env[lanes.dim], k * lanes.lanes)
+        return LaneIndex(b, env, lanes.dim, lanes.lanes, lanes.aligned, varying)
+
+    def _index(self, op: IndexOp) -> None:
+        self.values[op.res] = self._per_copy(lambda k: self.b.number(self.lane_index(k).value(op.value[0])))
+
+    def _pred(self, op: PredOp) -> None:
+        self.values[op.res] = self._per_copy(lambda k: self._conjunction(op.value, self.lane_index(k)))
+
+    def _per_copy(self, build: Callable[[int], SSAValue]) -> Value:
+        """One value for each copy; that of the first alone where it is a scalar."""
+        first = build(0)
+        if self.lanes is None or lanes_of(first) == 1:
+            return first
+        return (first, *(build(k) for k in range(1, self.copies)))
+
+    def _conjunction(self, relations: Any, at: LaneIndex) -> SSAValue:
+        result: SSAValue | None = None
+        for r in relations:
+            value = relation(self.b, r, at)
+            result = value if result is None else self.b.binary(llvm.AndOp, result, value)
+        return self.b.constant(1, i1) if result is None else result
+
+    def _mask(self, op: LoadOp | StoreOp, k: int, at: LaneIndex) -> SSAValue | None:
+        """Where the op's own conditions hold, or None for everywhere."""
+        mask = None if op.mask is None else self._conjunction(op.mask, at)
+        if op.ok is not None:
+            ok = self.operand(op.ok, k)
+            mask = ok if mask is None else self.b.binary(llvm.AndOp, mask, ok)
+        return mask
+
+    def _active(self, mask: SSAValue | None) -> SSAValue | None:
+        """A mask, and the lanes that are on here."""
+        on = None if self.lanes is None else self.lanes.mask
+        if mask is None or on is None:
+            return on if mask is None else mask
+        return self.b.binary(llvm.AndOp, mask, on)
+
+    def _any(self, mask: SSAValue) -> SSAValue:
+        """Whether a lane of a mask is set."""
+        lanes = lanes_of(mask)
+        return mask if lanes == 1 else self.b.intrinsic("vector.reduce.or", (mask,), i1)
+
+    # ---------------------------------------------------------------------------------------------------------- memory
+
+    def _load(self, op: LoadOp) -> None:
+        type = cast(TensorType, op.source.type)
+        element, other = Element.of(type), None if op.other is None else self.code.literal(op.other)
+        first = self._load_copy(op, type, element, other, 0)
+        if self.lanes is None or lanes_of(first) == 1:
+            self.values[op.res] = first
+            return
+        self.values[op.res] = (first, *(self._load_copy(op, type, element, other, k) for k in range(1, self.copies)))
+
+    def _load_copy(self, op: LoadOp, type: TensorType, element: Element, other: SSAValue | None, k: int) -> SSAValue:
+        b, lanes, memory = self.b, self.lanes, self.memory
+        at = self.lane_index(k, op.indices)
+        mask = self._mask(op, k, at)
+        pointer, step = at.address(self.pointers[op.source], type, tuple(op.index), element.memory)
+        # Reading where the kernel never writes may be done earlier; not so where the address depends on data.
+        invariant = op.source in self.read_only and not op.indices
+        if lanes is None or (step == 0 and (mask is None or lanes_of(mask) == 1)):
+            return memory.load_one(element, pointer, mask, other, invariant)
+        if step == 0:
+            assert mask is not None
+            value = memory.load_one(element, pointer, self._any(cast(SSAValue, self._active(mask))), None, False)
+            rest = b.constant(0, element.register) if other is None else other
+            return b.select(mask, b.splat(value, lanes.lanes), b.splat(rest, lanes.lanes))
+        if isinstance(step, int) and 2 <= step <= MAX_STRIDE <= lanes.lanes and mask is None and lanes.mask is None:
+            return memory.load_strided(element, pointer, step, lanes.lanes, invariant)
+        if step not in (None, 1, -1):
+            pointer, step = b.gep(pointer, at.offsets(step), element.memory), None
+        ahead = op.attributes.get("prefetch")
+        if k == 0 and isinstance(ahead, IntegerAttr) and step == 1 and lanes.mask is None:
+            memory.prefetch(pointer, ahead.value.data, lanes.lanes * lanes.copies * element.size)
+        if lanes.mask is not None and mask is None:
+            return memory.load_lanes(element, pointer, step, lanes.lanes, lanes.mask, None, False)
+        return memory.load_lanes(element, pointer, step, lanes.lanes, self._active(mask), other, invariant)
+
+    def _store(self, op: StoreOp) -> None:
+        type = cast(TensorType, op.target.type)
+        element = Element.of(type)
+        if "nontemporal" in op.attributes and self._streams(op, type, element):
+            b = self.b
+            self.has_nontemporal = True
+            aligned = self.memory.is_aligned(self.pointers[op.target], element.size * cast(Lanes, self.lanes).lanes)
+
+            def store(nontemporal: bool) -> list[SSAValue]:
+                for k in range(self.copies):
+                    self._store_copy(op, type, element, k, nontemporal)
+                return []
+
+            b.when(aligned, lambda: store(True), lambda: store(False))
+            return
+        for k in range(self.copies):
+            self._store_copy(op, type, element, k, False)
+
+    def _streams(self, op: StoreOp, type: TensorType, element: Element) -> bool:
+        """Whether all its vectors lie as the buffer does: only then may the store bypass the caches."""
+        lanes = self.lanes
+        if lanes is None or lanes.mask is not None or not lanes.aligned or op.mask is not None or op.ok is not None:
+            return False
+        if op.combine is not None or op.indices:
+            return False
+        at = self.lane_index(0)
+        steps = [at.step(e) for e in op.index]
+        if any(s is None for s in steps) or sum(s * t for s, t in zip(steps, type.strides, strict=True)) != 1:
+            return False
+        offset = sum(e * t for e, t in zip(op.index, type.strides, strict=True)) - lanes.dim
+        return multiple_of(expr.normal(sympy.expand(offset)), lanes.lanes)
+
+    def _store_copy(self, op: StoreOp, type: TensorType, element: Element, k: int, nontemporal: bool) -> None:
+        b, lanes, memory = self.b, self.lanes, self.memory
+        at = self.lane_index(k, op.indices)
+        value = self.operand(op.value, k)
+        mask = self._active(self._mask(op, k, at))
+        pointer, step = at.address(self.pointers[op.target], type, tuple(op.index), element.memory)
+        if op.combine is not None:
+            self._update(op, element, value, pointer, step, mask, at)
+        elif lanes is None or (step == 0 and lanes_of(value) == 1 and (mask is None or lanes_of(mask) == 1)):
+            memory.store_one(element, value, pointer, mask)
+        elif step in (1, -1):
+            memory.store_lanes(element, value, pointer, step, lanes.lanes, mask, nontemporal)
+        else:
+            pointers = pointer if step is None else b.gep(pointer, at.offsets(step), element.memory)
+            memory.store_lanes(element, value, pointers, None, lanes.lanes, mask)
+
+    def _update(
+        self,
+        op: StoreOp,
+        element: Element,
+        value: SSAValue,
+        pointer: SSAValue,
+        step: Any,
+        mask: SSAValue | None,
+        at: LaneIndex,
+    ) -> None:
+        """Read, combine, write: a vector at once where the lanes are neighbours, else lane by lane in order."""
+        b, memory, kind = self.b, self.memory, cast(StringAttr, op.combine).data
+        lanes = 1 if self.lanes is None else self.lanes.lanes
+        if lanes > 1 and step in (1, -1) and op.atomic is None:
+            old = memory.load_lanes(element, pointer, step, lanes, mask, None, False)
+            new = self._combined(element, kind, old, b.splat(value, lanes))
+            memory.store_lanes(element, new, pointer, step, lanes, mask)
+            return
+        if lanes > 1 and step is not None:
+            pointer = b.gep(pointer, at.offsets(step), element.memory)
+        parts = [memory.lanes(v, lanes) for v in (value, pointer)]
+        masks = [None] * lanes if mask is None else memory.lanes(mask, lanes)
+        for one, place, on in zip(*parts, masks, strict=True):
+            if op.atomic is not None:
+                memory.atomic(element, kind, one, place, on)
+            else:
+                old = memory.load_one(element, place, on, None, False)
+                memory.store_one(element, self._combined(element, kind, old, one), place, on)
+
+    def _combined(self, element: Element, kind: str, old: SSAValue, new: SSAValue) -> SSAValue:
+        type = scalar_type(element.dtype)
+        return self.code.narrowed(combine(self.code, kind, *(self.code.widened(v, type) for v in (old, new))), type)
+
+    def _assert(self, op: AssertOp) -> None:
+        for k in range(self.copies):
+            ok = self.operand(op.ok, k)
+            on = None if self.lanes is None else self.lanes.mask
+            if on is not None:
+                ok = self.b.binary(llvm.OrOp, ok, self.b.binary(llvm.XOrOp, on, self.b.constant(1, on.type)))
+            if lanes_of(ok) > 1:
+                ok = self.b.intrinsic("vector.reduce.and", (ok,), i1)
+            self.fail(ok, op.message.data)
+            if not isinstance(self.values[op.ok], tuple):
+                return
+
+    def _scratch(self, op: ScratchOp) -> None:
+        if op.res not in self.pointers:
+            raise KernelError(f"loop.scratch without a buffer ({describe_location(op.location)})")
+
+    # ----------------------------------------------------------------------------------------------------------- loops
+
+    def _for(self, op: ForOp) -> None:
+        loop = ForLoop(self, op)
+        results = loop.run()
+        for result, value in zip(op.res, results, strict=True):
+            self.values[result] = value
+
+    def _scan(self, op: ScanOp) -> None:
+        if op not in self.scans:
+            raise KernelError(f"loop.scan along {op.dim.data}, which is not a dim of the loop around it")
+        kind, new = op.kind.data, []
+        for k, state in enumerate(self.scans[op]):
+            value = self.code.widened(self.operand(op.value, k), op.value.type)
+            new.append(combine(self.code, kind, state, self.b.splat(value, lanes_of(state))))
+        self.scans[op] = new
+        results = [self.code.narrowed(v, op.res.type) for v in new]
+        self.values[op.res] = results[0] if self.lanes is None else tuple(results)
+
+
+_RULES: dict[str, Callable[[KernelBody, Any], None]] = {
+    "loop.load": KernelBody._load,
+    "loop.store": KernelBody._store,
+    "loop.index": KernelBody._index,
+    "loop.pred": KernelBody._pred,
+    "loop.assert": KernelBody._assert,
+    "loop.scratch": KernelBody._scratch,
+    "loop.for": KernelBody._for,
+    "loop.scan": KernelBody._scan,
+}

@@ -1,0 +1,53 @@
+"""kernel-to-llvm: scheduled `loop.kernel`s to `llvm.func`s.
+
+In: a module with `loop.kernel`s in any schedule (none at all gives scalar loops) beside functions of any level. Out:
+each kernel replaced by `llvm.func @name(ptr per buffer: ins then outs, i64 per size) -> i32` and internal functions.
+The function returns 0, or k + 1 when the k-th message of its attribute `lamella.messages` is to be raised, or -1 when
+memory ran out. Buffers are aligned to their elements; an out may be an in if each point writes only what it has read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ..dialects.loop import KernelOp
+from .parallel import kernel_functions, launch_functions
+from .target import CpuTarget
+from .vector_math import declare_callees
+
+
+@dataclass(frozen=True)
+class KernelToLlvm(ModulePass):
+    """Turn scheduled kernels into LLVM functions with explicit vectors, serial or on torch's thread pool.
+
+    `target`: `host` or a name of `CpuTarget.from_name`. `threads`: kernels may run in parallel. `contract`: a product
+    and a sum may become one fused multiply-add.
+    """
+
+    name = "kernel-to-llvm"
+
+    target: str = "host"
+    threads: bool = True
+    contract: bool = True
+    statistics: dict[str, int] = field(default_factory=dict, init=False, compare=False)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = CpuTarget.host() if self.target == "host" else CpuTarget.from_name(self.target)
+        block = op.body.block
+        kernels = [k for k in block.ops if isinstance(k, KernelOp)]
+        shared = {f.sym_name.data for f in block.ops if isinstance(f, llvm.FuncOp)} >= {"lamella.launch"}
+        for kernel in kernels:
+            functions, launches = kernel_functions(kernel, target, self.threads, self.contract)
+            if launches and not shared:
+                functions, shared = [*launch_functions(kernel.location), *functions], True
+            block.insert_ops_before(functions, kernel)
+            kernel.detach()
+            kernel.erase()
+        if kernels:
+            declare_callees(op)
+        self.statistics["kernels"] = len(kernels)

@@ -1,0 +1,261 @@
+"""loop (nests) to loop (kernels): which nests become one kernel, and the launches that run them.
+
+Before: `loop.nest`, `loop.scatter`, `loop.view`, ATen calls. After: `loop.kernel` symbols and `loop.launch`; everything
+else is left as it is. Kernels are canonical, so that equal ones are one symbol however often they are launched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    ArrayAttr,
+    DictionaryAttr,
+    FusedLoc,
+    IntegerAttr,
+    LocationAttr,
+    ModuleOp,
+    NoneAttr,
+    StringAttr,
+    SymbolRefAttr,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ..dialects.loop import IndexAttr, KernelOp, LaunchOp, NestOp, ScatterOp
+from ..dialects.text import print_module
+from .fuse_absorb import absorb
+from .fuse_cost import Hints, Machine
+from .fuse_emit import KernelEmitter
+from .fuse_graph import Node, body_key, make_node
+from .fuse_groups import Cluster, Grouper
+from .fuse_order import Order, in_order
+from .fuse_plan import Group, plan_kernel
+from .fuse_split import split_reductions
+from .kernel_cost import annotate
+from .kernel_names import kernel_name, origins
+
+
+@dataclass(frozen=True)
+class LoopFuse(ModulePass):
+    """Fuse nests into kernels and launch them.
+
+    `l1`, `l2`, `l3` are cache sizes in bytes, `threads` is how many a launch should keep busy.
+    """
+
+    name = "loop-fuse"
+
+    l1: int = 48 << 10
+    l2: int = 2 << 20
+    l3: int = 32 << 20
+    threads: int = 16
+    statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        hints = op.attributes.get("lamella.hints")
+        known: dict[str, int] = {}
+        if isinstance(hints, DictionaryAttr):
+            known = {k: v.value.data for k, v in hints.data.items() if isinstance(v, IntegerAttr)}
+        kernels = _Kernels()
+        machine = Machine(self.l1, self.l2, self.l3, self.threads)
+        decisions: list[str] = []
+        for f in [f for f in op.ops if isinstance(f, FuncOp) and f.body.blocks]:
+            function = _Function(f, machine, Hints(known))
+            grouper = function.group()
+            function.rebuild(in_order(grouper.at), kernels)
+            decisions += grouper.decisions
+        first = op.body.block.first_op
+        if kernels.ops and first is not None:
+            op.body.block.insert_ops_before(kernels.ops, first)
+        op.attributes["lamella.decisions"] = ArrayAttr(StringAttr(d) for d in decisions)
+        self.statistics["kernels"] = len(kernels.ops)
+
+
+@dataclass(eq=False, slots=True)
+class _Known:
+    """A kernel, with the tensors that it takes and gives as positions in the list of those of its group."""
+
+    op: KernelOp
+    ins: list[int]
+    outs: list[int]
+    sizes: IndexAttr
+
+
+class _Kernels:
+    """The kernels made so far: by what their groups are made of, and by their text."""
+
+    def __init__(self) -> None:
+        self.ops: list[KernelOp] = []
+        self.known: dict[Any, _Known] = {}
+        self._by_text: dict[str, KernelOp] = {}
+
+    def intern(self, kernel: KernelOp, stem: str) -> KernelOp:
+        """The kernel with this text, which is named `stem` and a number where it is new."""
+        text = print_module(kernel)
+        known = self._by_text.get(text)
+        if known is None:
+            kernel.sym_name = StringAttr(f"{stem}_{len(self.ops)}")
+            self.ops.append(kernel)
+            self._by_text[text] = kernel
+            return kernel
+        known.location = fused_location((known.location, kernel.location))
+        return known
+
+
+class _Function:
+    """Fusion of one function."""
+
+    def __init__(self, function: FuncOp, machine: Machine, hints: Hints) -> None:
+        self.block, self.machine, self.hints = function.body.block, machine, hints
+        self.ops = split_reductions(list(self.block.ops), machine, hints)
+        self.order = Order(self.ops)
+        self.nodes: dict[Operation, Node] = {n.op: n for n in _live(self.ops)}
+        self.absorbed = absorb(list(self.nodes.values()), self.order.mutations, hints)
+        self.real = [n for n in self.nodes.values() if not n.absorbed]
+        self.readers: dict[SSAValue, set[Node]] = {r.source: set[Node]() for n in self.real for r in n.reads}
+        for n in self.real:
+            for r in n.reads:
+                self.readers[r.source].add(n)
+
+    def group(self) -> Grouper:
+        """Decide which nests go together."""
+        grouper = Grouper(self.machine, self.hints, self.readers)
+        position: dict[SSAValue, int] = {r: i for i, o in enumerate(self.ops) for r in o.results}
+        for i, o in enumerate(self.ops):
+            n = self.nodes.get(o)
+            if n is not None and not n.absorbed:
+                grouper.add_node(n, self.order.after(n))
+            elif n is None and not isinstance(o, (NestOp, ScatterOp)):
+                deps = {position[v] for v in o.operands if v in position} | self.order.op_deps(i, self.readers)
+                grouper.add_op(i, deps, o.results)
+        return grouper
+
+    def rebuild(self, clusters: list[Cluster], kernels: _Kernels) -> None:
+        """Replace nests by launches of their groups' kernels."""
+        before = list(self.block.ops)
+        for o in before:
+            o.detach()
+        renamed: dict[SSAValue, SSAValue] = {}
+        for cluster in clusters:
+            if cluster.group is not None:
+                self.block.add_op(self._launch(cluster.group, kernels, renamed))
+                continue
+            o = self.ops[cluster.bits.bit_length() - 1]
+            if any(v in renamed for v in o.operands):
+                o.operands = [renamed.get(v, v) for v in o.operands]
+            self.block.add_op(o)
+        for o in reversed(list(dict.fromkeys((*before, *self.ops)))):
+            if o.parent is None:
+                o.erase(safe_erase=False)
+
+    def _launch(self, group: Group, kernels: _Kernels, renamed: dict[SSAValue, SSAValue]) -> LaunchOp:
+        members = set(group.members)
+        leaving = {r for n in members for r in n.results if n.escapes or not self.readers.get(r, members) <= members}
+        nodes = self._with_absorbed(group)
+        tensors, key = _group_key(group, nodes, leaving)
+        location = fused_location(n.op.location for n in nodes)
+        known = kernels.known.get(key)
+        if known is None:
+            known = kernels.known[key] = self._make(group, nodes, leaving, tensors, kernels)
+        else:
+            known.op.location = fused_location((known.op.location, location))
+        values = list(tensors)
+        outs = [values[i] for i in known.outs]
+        launch = LaunchOp.create(
+            operands=[renamed.get(values[i], values[i]) for i in known.ins],
+            result_types=[v.type for v in outs],
+            properties={"kernel": SymbolRefAttr(known.op.sym_name), "sizes": known.sizes},
+            location=location,
+        )
+        for old, new in zip(outs, launch.results, strict=True):
+            new.name_hint = old.name_hint
+            renamed[old] = new
+        return launch
+
+    def _make(
+        self,
+        group: Group,
+        nodes: list[Node],
+        leaving: set[SSAValue],
+        tensors: Mapping[SSAValue, int],
+        kernels: _Kernels,
+    ) -> _Known:
+        """Emit the kernel of a group."""
+        location = fused_location(n.op.location for n in nodes)
+        emitted = KernelEmitter(plan_kernel(group, leaving, self.machine), self.absorbed, location).emit("kernel", {})
+        names = list(dict.fromkeys(o for n in nodes for o in origins(n.op)))
+        emitted.op.attributes["ops"] = ArrayAttr(StringAttr(o) for o in names)
+        annotate(emitted.op)
+        kernel = kernels.intern(emitted.op, kernel_name(names, len(nodes) > 1))
+        ins, outs = [tensors[v] for v in emitted.ins], [tensors[v] for v in emitted.outs]
+        return _Known(kernel, ins, outs, IndexAttr.get(emitted.sizes))
+
+    def _with_absorbed(self, group: Group) -> list[Node]:
+        """The members of a group and what they absorbed, in order."""
+        found: dict[Node, None] = {}
+        stack = list(group.members)
+        while stack:
+            n = stack.pop()
+            if n not in found:
+                found[n] = None
+                stack.extend(a for v in n.tensors if (a := self.absorbed.get(v)) is not None)
+        return sorted(found, key=lambda n: n.number)
+
+
+def _group_key(group: Group, nodes: list[Node], leaving: set[SSAValue]) -> tuple[dict[SSAValue, int], Any]:
+    """The tensors of a group, numbered, and what makes its kernel: equal for the same layer of another block."""
+    tensors: dict[SSAValue, int] = {}
+    axes: dict[int, int] = {}
+    parts: list[Any] = []
+    for n in nodes:
+        parts.append(body_key(n.op))
+        for v in (*n.tensors, *n.results):
+            if v not in tensors:
+                tensors[v] = len(tensors)
+                parts.append(v.type)
+            parts.append(tensors[v])
+            parts.append(v in leaving)
+        mine = group.axes.get(n)
+        parts.append(None if mine is None else tuple(axes.setdefault(a, len(axes)) for a in mine))
+        parts.append(tuple(origins(n.op)))
+    parts.append(tuple(axes[a] for a in group.grid))
+    return tensors, tuple(parts)
+
+
+def _live(ops: list[Operation]) -> list[Node]:
+    """Nodes for the nests that something uses, in order; `escapes` is set where that is no nest."""
+    nodes: list[Node] = []
+    by_result: dict[SSAValue, Node] = {}
+    for i, o in enumerate(ops):
+        if isinstance(o, (NestOp, ScatterOp)):
+            n = make_node(o, i)
+            nodes.append(n)
+            by_result.update((r, n) for r in o.results)
+        else:
+            for v in o.operands:
+                if v in by_result:
+                    by_result[v].escapes = True
+    used: set[Node] = set()
+    for n in reversed(nodes):
+        if n.escapes or n.asserts or n in used:
+            used.add(n)
+            used.update(by_result[v] for v in n.tensors if v in by_result)
+    return [n for n in nodes if n in used]
+
+
+def fused_location(locations: Iterable[LocationAttr]) -> LocationAttr:
+    """One location for several: each part once, in order."""
+    parts: dict[LocationAttr, None] = {}
+    for loc in locations:
+        if isinstance(loc, FusedLoc):
+            parts.update((part, None) for part in cast("ArrayAttr[LocationAttr]", loc.locations).data)
+        elif loc != UNKNOWN_LOC:
+            parts[loc] = None
+    if len(parts) < 2:
+        return next(iter(parts), UNKNOWN_LOC)
+    return FusedLoc(ArrayAttr[Attribute](parts), NoneAttr())

@@ -1,0 +1,59 @@
+"""loop (kernels) to loop (scheduled kernels): grid, blocks, vectors, and how memory is touched.
+
+Before: kernels as fusion made them, with every parallel dim in the grid or one plain loop. After: grid points of some
+thousand elements, a `loop.for` whose vector dim has unit stride, `grain` for the launch. What is computed does not
+change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp
+from xdsl.passes import ModulePass
+
+from ..dialects.loop import KernelOp, LaunchOp
+from .fuse_cost import Hints, Machine
+from .schedule_access import collapse
+from .schedule_kernel import schedule_kernel
+from .schedule_updates import spread
+
+
+@dataclass(frozen=True)
+class LoopSchedule(ModulePass):
+    """Choose loops, vectors and grain of every kernel.
+
+    `bits` is the width of vectors, `l1`, `l2`, `l3` are cache sizes in bytes, `threads` is how many a launch should
+    keep busy.
+    """
+
+    name = "loop-schedule"
+
+    bits: int = 512
+    l1: int = 48 << 10
+    l2: int = 2 << 20
+    l3: int = 32 << 20
+    threads: int = 16
+    statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        hints = op.attributes.get("lamella.hints")
+        known: dict[str, int] = {}
+        if isinstance(hints, DictionaryAttr):
+            known = {k: v.value.data for k, v in hints.data.items() if isinstance(v, IntegerAttr)}
+        whole = Hints(known)
+        kernels = {k.sym_name.data: k for k in op.ops if isinstance(k, KernelOp)}
+        seen: dict[str, Hints] = {}
+        for launch in op.walk():
+            # the first launch tells what the kernel's own symbols are like
+            if isinstance(launch, LaunchOp) and launch.callee in kernels and launch.callee not in seen:
+                names = (s.name for s in kernels[launch.callee].sizes)
+                seen[launch.callee] = Hints(dict(zip(names, map(whole.size, launch.sizes), strict=True)))
+        machine = Machine(self.l1, self.l2, self.l3, self.threads)
+        for name, kernel in kernels.items():
+            known_sizes = seen.get(name, whole)
+            collapse(kernel, known_sizes)
+            spread(kernel, machine, known_sizes)
+            schedule_kernel(kernel, self.bits, machine, known_sizes)
+        self.statistics["kernels"] = len(kernels)

@@ -1,0 +1,30 @@
+"""What a compilation can be asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user can ask of a compilation (`options={…}`); every field has an environment variable only where noted.
+
+    `dump` (LAMELLA_DUMP): a folder for one numbered `.mlir` file per stage and `kernels.json`. `numerics`: "fast" keeps
+    f32 between fused f16/bf16 operations, "eager" rounds where eager rounds. `target`: "host" or a name that
+    `CpuTarget.from_name` takes. `cache`: use the cache on disk. `verify`: verify the module between passes.
+    `threads`: let kernels run on torch's thread pool. `strict` (LAMELLA_STRICT): a bug of this compiler is an error;
+    without it and `verify`, the graph that met it runs eagerly, with a warning.
+    """
+
+    dump: str | None = None
+    numerics: str = "fast"
+    target: str = "host"
+    cache: bool = True
+    verify: bool = False
+    threads: bool = True
+    strict: bool = False
+
+    @property
+    def key(self) -> str:
+        """What of this changes the code."""
+        return f"{self.numerics}|{self.target}|{self.threads}"

@@ -1,0 +1,276 @@
+"""The functions of a kernel, and the two that all kernels of a module share to run on torch's threads.
+
+```
+@k(buffers…, sizes…) -> i32            fills a context and runs @k.body over all points, or through @lamella.launch
+@k.body(context, lo, hi) -> i32        points lo … hi - 1 of the grid, counted row-major
+@lamella.launch(context, grain) -> i32 serial where a thread would get less than `grain` points, else GOMP_parallel
+@lamella.thread(context)               one thread's contiguous share of the points, decided by the number of threads
+```
+A context is eight bytes each of: the error code, the number of points, the body's address, then the kernel's arguments.
+GOMP_parallel is torch's own OpenMP runtime: its threads are shared, and their number follows torch.set_num_threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    IntegerAttr,
+    IntegerType,
+    LocationAttr,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, SSAValue
+
+from ..dialects import llvm_ext
+from ..dialects.expr import Dim
+from ..dialects.llvm_ext import PTR
+from ..dialects.loop import IndexAttr, KernelOp, ScratchOp, StoreOp, body_ops
+from ..dialects.tensor import itemsize
+from .address import evaluate
+from .kernel_body import KernelBody
+from .llvm_builder import FunctionBuilder, Num
+
+STACK_LIMIT = 1 << 19
+"""Bytes of scratch that may stand on a thread's stack."""
+
+NO_MEMORY = -1
+"""What a kernel returns when it cannot allocate its scratch."""
+
+_ERROR, _POINTS, _BODY, _ARGUMENTS = range(4)
+
+
+def kernel_functions(kernel: KernelOp, target: Any, threads: bool, contract: bool) -> tuple[list[llvm.FuncOp], bool]:
+    """The llvm functions of a scheduled kernel, the entry first, and whether they call those of `launch_functions`.
+
+    KernelError for what has no code.
+    """
+    grain = _grain(kernel) if threads else None
+    body, messages = _body_function(kernel, target, contract)
+    attributes: dict[str, Attribute] = {}
+    if messages:
+        attributes["lamella.messages"] = ArrayAttr([StringAttr(m) for m in messages])
+    entry, launches = _entry_function(kernel, grain, attributes)
+    return [entry, body], launches
+
+
+def launch_functions(location: LocationAttr) -> list[llvm.FuncOp]:
+    """`@lamella.launch` and `@lamella.thread`."""
+    return [_launch_function(location), _thread_function(location)]
+
+
+def _grain(kernel: KernelOp) -> Any:
+    """The least number of grid points for a thread, as an expression; None for kernels that stay serial."""
+    attribute = kernel.attributes.get("grain")
+    if isinstance(attribute, IntegerAttr):
+        return max(cast("IntegerAttr[IntegerType]", attribute).value.data, 1)
+    return attribute[0] if isinstance(attribute, IndexAttr) else None
+
+
+def _types(kernel: KernelOp) -> Sequence[Attribute]:
+    return [PTR] * len(kernel.body.block.args) + [i64] * len(kernel.sizes)
+
+
+def _sizes(kernel: KernelOp, arguments: Sequence[SSAValue]) -> dict[Any, Num]:
+    """Each size symbol's argument."""
+    return dict(zip(kernel.sizes, arguments[len(kernel.body.block.args) :], strict=True))
+
+
+def _slot(b: FunctionBuilder, context: SSAValue, k: int) -> SSAValue:
+    return b.gep(context, k, i64)
+
+
+# --------------------------------------------------------------------------------------------------------------- body
+
+
+def _body_function(kernel: KernelOp, target: Any, contract: bool) -> tuple[llvm.FuncOp, list[str]]:
+    b = FunctionBuilder([PTR, i64, i64], contract)
+    b.location = kernel.location
+    args = kernel.body.block.args
+    context, lo, hi = b.arguments
+    arguments = [b.load(_slot(b, context, _ARGUMENTS + k), t, 8, True) for k, t in enumerate(_types(kernel))]
+    pointers: dict[SSAValue, SSAValue] = dict(zip(args, arguments, strict=False))
+    messages: list[str] = []
+    leave = b.block([i32])
+
+    def fail(ok: SSAValue, message: str) -> None:
+        if message not in messages:
+            messages.append(message)
+        _unless(b, ok, leave, messages.index(message) + 1)
+
+    written = {op.target for op in body_ops(kernel.body) if isinstance(op, StoreOp)}
+    body = KernelBody(b, target, pointers, frozenset(set(args) - written), _sizes(kernel, arguments), fail)
+    heap = _scratch_buffers(body, [op for op in body_ops(kernel.body) if isinstance(op, ScratchOp)])
+    for pointer in heap:
+        _unless(b, b.icmp("ne", pointer, b.pure(llvm_ext.ZeroOp, (), PTR)), leave, NO_MEMORY)
+    _grid(body, kernel, lo, hi)
+    b.location = kernel.location
+    if body.has_nontemporal and target.triple.startswith("x86_64"):
+        b.effect_intrinsic("x86.sse.sfence", ())
+    b.jump(leave, (b.constant(0, i32),))
+    b.continue_in(leave)
+    for pointer in heap:
+        b.call("free", (pointer,))
+    b.ret(leave.args[0])
+    return b.finish(f"{kernel.sym_name.data}.body", i32), messages
+
+
+def _unless(b: FunctionBuilder, ok: SSAValue, leave: Block, code: int) -> None:
+    """Leave the function with `code` unless `ok`."""
+    following = b.block()
+    b.branch(ok, following, (), leave, (b.constant(code, i32),))
+    b.continue_in(following)
+
+
+def _scratch_buffers(body: KernelBody, ops: Sequence[ScratchOp]) -> list[SSAValue]:
+    """Gives scratch buffers their memory, on the stack while there is room; the pointers to those on the heap."""
+    b, room, heap = body.b, STACK_LIMIT, list[SSAValue]()
+    for op in ops:
+        b.location = op.location
+        numel, size = op.res.type.numel, itemsize(op.res.type.dtype)
+        if isinstance(numel, int) and numel * size <= room:
+            room -= numel * size
+            body.pointers[op.res] = b.alloca(max(numel * size, 1))
+            continue
+        wanted = b.index_add(b.index_mul(evaluate(b, numel, body.index), size), 127)
+        rounded = b.binary(llvm.AndOp, b.number(wanted), b.constant(-64, i64))
+        heap.append(cast(SSAValue, b.call("aligned_alloc", (b.constant(64, i64), rounded), PTR)))
+        body.pointers[op.res] = heap[-1]
+    return heap
+
+
+def _grid(body: KernelBody, kernel: KernelOp, lo: SSAValue, hi: SSAValue) -> None:
+    """The loop over grid points `lo` to `hi`: their indices are found by division once, then counted on."""
+    b, dims = body.b, list(kernel.grid)
+    extents = [evaluate(b, d.extent, body.index) for d in dims]
+    starts = [evaluate(b, d.lo, body.index) for d in dims]
+
+    def at(i: Num, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        counts: Sequence[Num] = carried if len(dims) > 1 else [i][: len(dims)]
+        for d, n, start in zip(dims, counts, starts, strict=True):
+            body.index[d.symbol] = b.index_add(n, start)
+        body.block(kernel.body.block)
+        b.location = kernel.location
+        return _count_on(b, carried, extents)
+
+    b.loop(lo, hi, 1, _decode(b, lo, extents) if len(dims) > 1 else [], at)
+
+
+def _decode(b: FunctionBuilder, n: SSAValue, extents: Sequence[Num]) -> list[SSAValue]:
+    counts: list[SSAValue] = []
+    for extent in reversed(extents[1:]):
+        divisor = b.number(extent)
+        counts.append(b.binary(llvm.URemOp, n, divisor))
+        n = b.binary(llvm.UDivOp, n, divisor)
+    return [n, *reversed(counts)]
+
+
+def _count_on(b: FunctionBuilder, counts: Sequence[SSAValue], extents: Sequence[Num]) -> list[SSAValue]:
+    """The next point: the last count goes up; one that reaches its extent goes back to 0 and moves the one before."""
+    following: list[SSAValue] = []
+    zero, step = b.constant(0, i64), b.constant(1, i64)
+    for k in range(len(counts) - 1, -1, -1):
+        moved = b.add(counts[k], step)
+        if k:
+            wraps = b.icmp("eq", moved, b.number(extents[k]))
+            step = b.cast(llvm.ZExtOp, wraps, i64)
+            moved = b.select(wraps, zero, moved)
+        following.append(moved)
+    return following[::-1]
+
+
+# ------------------------------------------------------------------------------------------------------------- threads
+
+
+def _entry_function(kernel: KernelOp, grain: Any, attributes: dict[str, Attribute]) -> tuple[llvm.FuncOp, bool]:
+    name = kernel.sym_name.data
+    b = FunctionBuilder(_types(kernel))
+    b.location = kernel.location
+    index = _sizes(kernel, b.arguments)
+    points: Num = 1
+    for d in kernel.grid:
+        points = b.index_mul(points, evaluate(b, d.extent, index))
+    context = b.alloca(8 * (len(b.arguments) + _ARGUMENTS))
+    for k, value in enumerate(b.arguments):
+        b.store(value, _slot(b, context, _ARGUMENTS + k), 8)
+    launches = grain is not None and not (isinstance(points, int) and isinstance(grain, int) and points < 2 * grain)
+    if launches:
+        b.store(b.constant(0, i64), context, 8)
+        b.store(b.number(points), _slot(b, context, _POINTS), 8)
+        b.store(_address(b, f"{name}.body"), _slot(b, context, _BODY), 8)
+        result = b.call("lamella.launch", (context, b.number(evaluate(b, cast(Dim, grain), index))), i32)
+    else:
+        result = b.call(f"{name}.body", (context, b.constant(0, i64), b.number(points)), i32)
+    b.ret(result)
+    return b.finish(name, i32, "external", attributes), launches
+
+
+def _address(b: FunctionBuilder, name: str) -> SSAValue:
+    return b.pure(llvm.AddressOfOp, (), PTR, {"global_name": SymbolRefAttr(name)}, key=name)
+
+
+def _call_body(b: FunctionBuilder, context: SSAValue, lo: SSAValue, hi: SSAValue) -> SSAValue:
+    body = b.load(_slot(b, context, _BODY), PTR, 8)
+    return cast(SSAValue, b.call(None, (body, context, lo, hi), i32))
+
+
+def _launch_function(location: LocationAttr) -> llvm.FuncOp:
+    b = FunctionBuilder([PTR, i64])
+    b.location = location
+    context, grain = b.arguments
+    points = b.load(_slot(b, context, _POINTS), i64, 8)
+
+    def serial() -> list[SSAValue]:
+        return [_call_body(b, context, b.constant(0, i64), points)]
+
+    def fork(threads: SSAValue) -> list[SSAValue]:
+        function = _address(b, "lamella.thread")
+        b.call("GOMP_parallel", (function, context, b.resize(threads, i32), b.constant(0, i32)))
+        return [b.load(context, i32, 8)]
+
+    def parallel() -> list[SSAValue]:
+        most = b.resize(cast(SSAValue, b.call("omp_get_max_threads", (), i32)), i64)
+        wanted = b.binary(llvm.UDivOp, points, grain)
+        threads = b.select(b.icmp("slt", wanted, most), wanted, most)
+        return b.when(b.icmp("sgt", threads, b.constant(1, i64)), lambda: fork(threads), serial)
+
+    enough = b.icmp("sge", points, b.mul(grain, b.constant(2, i64)))
+    b.ret(b.when(enough, parallel, serial)[0])
+    # Inlined, its stack and branches would be compiled again for every kernel.
+    return b.finish("lamella.launch", i32, attributes={"no_inline": UnitAttr()})
+
+
+def _thread_function(location: LocationAttr) -> llvm.FuncOp:
+    b = FunctionBuilder([PTR])
+    b.location = location
+    context = b.arguments[0]
+    points = b.load(_slot(b, context, _POINTS), i64, 8)
+    number, count = (
+        b.resize(cast(SSAValue, b.call(call, (), i32)), i64) for call in ("omp_get_thread_num", "omp_get_num_threads")
+    )
+    share = b.binary(llvm.UDivOp, b.add(points, b.sub(count, b.constant(1, i64))), count)
+    lo = b.mul(number, share)
+    hi = b.add(lo, share)
+    hi = b.select(b.icmp("slt", hi, points), hi, points)
+
+    def run() -> list[SSAValue]:
+        result = _call_body(b, context, lo, hi)
+        b.when(b.icmp("ne", result, b.constant(0, i32)), lambda: report(result))
+        return []
+
+    def report(result: SSAValue) -> list[SSAValue]:
+        # The highest code is the same whatever the order in which threads come here.
+        umax = IntegerAttr(llvm_ext.ATOMIC_BINARY.index("umax"), i64)
+        b.effect(llvm_ext.AtomicRMWOp, (context, result), (i32,), {"bin_op": umax, "ordering": IntegerAttr(2, i64)})
+        return []
+
+    b.when(b.icmp("slt", lo, hi), run)
+    b.ret()
+    return b.finish("lamella.thread", llvm.LLVMVoidType())

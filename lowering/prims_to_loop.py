@@ -1,0 +1,139 @@
+"""From prims to loop, first form: one nest for each elementwise op, reduction, scan and gather; views fold into loads.
+
+Legal afterwards: func, loop, arith, math, and whatever was no prims op (aten calls). Assumes that the function has one
+block. A view becomes a tensor only where it leaves, into a result or an operand of another op: as a `loop.view` if
+strides can say it, else by a nest that copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from ..dialects import prims
+from ..dialects.errors import LamellaVerifyError
+from ..dialects.tensor import TensorType
+from .prims_to_loop_access import repeated, tensor_type, used_dims, without_dims
+from .prims_to_loop_body import Body
+from .prims_to_loop_indexing import gather, scatter
+from .prims_to_loop_rebuild import Rebuild
+from .prims_to_loop_reduce import reduce, scan, var_mean
+from .prims_to_loop_scalar import scalar
+from .prims_to_loop_views import VIEWS
+
+NESTS: dict[type[prims.PrimsOp], Callable[[Rebuild, Any], None]] = {
+    prims.ReduceOp: reduce,
+    prims.VarMeanOp: var_mean,
+    prims.ScanOp: scan,
+    prims.GatherOp: gather,
+    prims.ScatterOp: scatter,
+}
+"""How each op that is neither elementwise nor a view becomes nests."""
+
+
+@dataclass(frozen=True)
+class PrimsToLoop(ModulePass):
+    """Lower prims ops to loop nests, with views folded into the loads of their users.
+
+    `split` splits dims of nests whose loads need floordiv and mod (`index_split`).
+    """
+
+    name = "prims-to-loop"
+    split: bool = True
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.body.block.ops:
+            if isinstance(function, func.FuncOp) and function.body.first_block is not None:
+                _rebuild(function, self.split)
+
+
+def _rebuild(function: func.FuncOp, split: bool) -> None:
+    old = function.body.block
+    new = Block(arg_types=[a.type for a in old.args])
+    to = Rebuild(split)
+    for a, b in zip(old.args, new.args, strict=True):
+        b.location = a.location
+        to.define(a, b)
+    for op in old.ops:
+        _lower(to, op)
+    new.add_ops(to.ops)
+    function.detach_region(function.body)
+    function.add_region(Region(new))
+
+
+def _lower(to: Rebuild, op: Operation) -> None:
+    kind = type(op)
+    if (view := VIEWS.get(cast(Any, kind))) is not None:
+        to.define_access(op.results[0], view(op, *map(to.access, op.operands)))
+        if isinstance(op, prims.ReshapeOp):
+            to.merge(op)
+    elif isinstance(op, prims.ElementwiseOp):
+        _elementwise(to, op)
+    elif kind in NESTS:
+        NESTS[cast(Any, kind)](to, op)
+    elif isinstance(op, prims.PrimsOp):
+        raise LamellaVerifyError(op, "has no loop form")
+    else:
+        _other(to, op)
+
+
+def _elementwise(to: Rebuild, op: prims.ElementwiseOp) -> None:
+    result = op.results[0]
+    t = tensor_type(result)
+    if isinstance(op, prims.ConvertOp) and tensor_type(op.operand).dtype == t.dtype:
+        # a copy: it matters where it leaves
+        to.define_access(result, to.access(op.operand)._replace(copied=True))
+        return
+    operands = [to.access(v) for v in op.operands]
+    used = used_dims(operands)
+    body = Body(op)
+    if used is None:
+        value = scalar(body, op, [body.element(x) for x in operands])
+        to.define(result, to.nest(body, (value,), (t,))[0])
+        return
+    # what all operands repeat is computed once
+    value = scalar(body, op, [body.element(without_dims(x, used)) for x in operands])
+    (once,) = to.nest(body, (value,), (TensorType.get([t.shape[k] for k in used], t.dtype, None, t.device),))
+    to.define_access(result, repeated(once, used, t.shape))
+
+
+def _other(to: Rebuild, op: Operation) -> None:
+    """An op of another level: on tensors, as they are.
+
+    One that writes into an operand gets copies of the views over it, and so do all later uses of these views.
+    """
+    written = _written(op)
+    if not written:
+        fresh = isinstance(op, func.ReturnOp)
+        to.copy_op(op, [to.value(v, op, fresh=fresh) for v in op.operands])
+        return
+    operands = {v: to.value(v, op, fresh=True) for v in written}
+    for v, new in operands.items():
+        to.define(v, new)
+    storages = set(operands.values())
+    later: Operation | None = op
+    while later is not None:
+        for v in later.operands:
+            if v not in operands and to.reads(v, storages):
+                to.copied(v, op)
+        later = later.next_op
+    to.copy_op(op, [operands[v] if v in operands else to.value(v, op) for v in op.operands])
+
+
+def _written(op: Operation) -> list[SSAValue]:
+    """The operands that an aten op writes into."""
+    schema = getattr(op, "schema", None)
+    if schema is None or not any(a.mutated for a in schema.args):
+        return []
+    found: list[SSAValue] = []
+    for a, value in zip(schema.args, cast(Any, op).args(), strict=True):
+        if a.mutated:
+            found += [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, SSAValue)]
+    return found

@@ -1,0 +1,51 @@
+"""PyTorch's dtype rules in terms of our dtype names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+import torch
+
+from ..dialects.tensor import DTYPE_OF_TORCH, TORCH_DTYPES, is_complex, is_float
+
+COMPUTE_DTYPES = frozenset({"i1", "i8", "i16", "i32", "i64", "u8", "f16", "bf16", "f32", "f64"})
+"""What prims compute with; an op on any other dtype stays an ATen call."""
+
+
+def opmath(dtype: str) -> str:
+    """The dtype in which eager computes elementwise: f32 for f16 and bf16."""
+    return "f32" if dtype in ("f16", "bf16") else dtype
+
+
+@cache
+def promote_types(a: str, b: str) -> str:
+    """torch.promote_types."""
+    promoted = torch.promote_types(getattr(torch, TORCH_DTYPES[a]), getattr(torch, TORCH_DTYPES[b]))
+    return DTYPE_OF_TORCH[str(promoted)[6:]]
+
+
+def _promote_all(dtypes: Iterable[str]) -> str | None:
+    result: str | None = None
+    for dtype in dtypes:
+        result = dtype if result is None else promote_types(result, dtype)
+    return result
+
+
+def _combine(higher: str | None, lower: str | None) -> str | None:
+    """As c10's combine_categories: the lower priority only counts where its kind of number is larger."""
+    if higher is None or lower is None:
+        return higher or lower
+    if is_complex(higher) or is_float(higher):
+        return promote_types(higher, lower) if is_complex(lower) and not is_complex(higher) else higher
+    if higher == "i1" or is_float(lower) or is_complex(lower):
+        return promote_types(higher, lower)
+    return higher
+
+
+@cache
+def result_dtype(tensors: tuple[str, ...], zero_dim: tuple[str, ...] = (), numbers: tuple[str, ...] = ()) -> str:
+    """torch.result_type of tensors with dims, tensors without, and numbers (i1, i64, f32 for bool, int, float)."""
+    result = _combine(_combine(_promote_all(tensors), _promote_all(zero_dim)), _promote_all(numbers))
+    assert result is not None, "result_dtype of nothing"
+    return result

@@ -1,0 +1,61 @@
+"""Which passes there are, and in which order they take a module down."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.passes import ModulePass
+
+from ..dialects.context import load_object
+
+_HERE = __name__.rpartition(".")[0]
+
+PASSES: dict[str, str] = {
+    "aten-canonicalize": f"{_HERE}.aten_canonicalize:AtenCanonicalize",
+    "aten-to-prims": f"{_HERE}.aten_to_prims:AtenToPrims",
+    "prims-canonicalize": f"{_HERE}.prims_canonicalize:PrimsCanonicalize",
+    "prims-to-loop": f"{_HERE}.prims_to_loop:PrimsToLoop",
+    "loop-fuse": f"{_HERE}.loop_fuse:LoopFuse",
+    "loop-schedule": f"{_HERE}.loop_schedule:LoopSchedule",
+    "bufferize": f"{_HERE}.bufferize:Bufferize",
+    "kernel-to-llvm": f"{_HERE}.kernel_to_llvm:KernelToLlvm",
+    "host-to-llvm": f"{_HERE}.host_to_llvm:HostToLlvm",
+    "strip-locations": f"{_HERE}.strip_locations:StripLocations",
+    "canonicalize": f"{_HERE}.generic:Canonicalize",
+    "cse": f"{_HERE}.generic:Cse",
+    "dce": f"{_HERE}.generic:Dce",
+}
+"""Pass name to `module:class`, imported when the pass is named.
+
+A pass is a frozen dataclass deriving from `xdsl.passes.ModulePass`: `name`, options as typed fields with defaults, a
+docstring whose first line says what it does. One that counts things has a field
+`statistics: dict[str, int] = field(default_factory=dict, init=False, compare=False)`.
+"""
+
+LEVELS: dict[str, tuple[str, ...]] = {
+    "aten": ("aten-canonicalize",),
+    "prims": ("aten-to-prims", "prims-canonicalize"),
+    "loop": ("prims-to-loop",),
+    "kernel": ("loop-fuse", "loop-schedule"),
+    "host": ("bufferize",),
+    "llvm": ("kernel-to-llvm", "host-to-llvm"),
+}
+"""Level to the passes that make it from the level above, in order."""
+
+TARGETS: dict[str, str] = {"cpu": "llvm"}
+"""Target to its lowest level."""
+
+
+def load_pass(name: str) -> type[ModulePass]:
+    """The class of the pass `name`, which is in `PASSES`."""
+    return cast("type[ModulePass]", load_object(PASSES[name]))
+
+
+def passes_to(level: str) -> tuple[str, ...]:
+    """The names of the passes that take a module from the top to `level`, which is in `LEVELS`."""
+    names: list[str] = []
+    for name, passes in LEVELS.items():
+        names.extend(passes)
+        if name == level:
+            return tuple(names)
+    raise KeyError(level)

@@ -1,0 +1,397 @@
+"""Scalar ops of kernel bodies (`arith`, `math`, `loop.fn`) as llvm ops: one row an op, on scalars and vectors alike.
+
+f16 and bf16 values are kept as their bits in i16; only conversions know them as numbers, and arithmetic on them is done
+in f32 and rounded. Everything here is total: what eager leaves undefined gives some value and never traps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float64Type,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    f32,
+    f64,
+    i1,
+    i16,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ..dialects import llvm_ext
+from ..dialects.errors import describe_location
+from .half_floats import from_f32, half_bits, to_f32
+from .llvm_builder import FunctionBuilder, KernelError, bits_of, element_of
+from .vector_math import MATH
+from .vector_value import Builder as MathBuilder
+from .vector_value import MathTarget, Value
+
+HALVES = (BFloat16Type, Float16Type)
+
+
+def register_type(type: Attribute) -> Attribute:
+    """The type a scalar of a body has in registers."""
+    return i16 if isinstance(type, HALVES) else type
+
+
+class ScalarCode:
+    """Appends the code of scalar ops through a builder, for a target."""
+
+    def __init__(self, b: FunctionBuilder, target: MathTarget):
+        self.b = b
+        self.target = target
+        self._math = MathBuilder(b.place, target)
+
+    def emit(self, op: Operation, operands: list[SSAValue]) -> SSAValue:
+        """The value of `op` for these operands, all scalars or all vectors. KernelError for an op without a row."""
+        row = ROWS.get(op.name)
+        if row is None:
+            raise KernelError(f"no code for {op.name} ({describe_location(op.location)})")
+        if op.name in _FLOAT_OPS and isinstance(op.results[0].type if op.results else None, HALVES):
+            half = op.results[0].type
+            wide = [to_f32(self.b, v, half, self.target) for v in operands]
+            return from_f32(self.b, row(self, op, wide), half, self.target)
+        if op.name == "arith.cmpf" and isinstance(half := op.operands[0].type, HALVES):
+            operands = [to_f32(self.b, v, half, self.target) for v in operands]
+        return row(self, op, operands)
+
+    def math(self, name: str, *operands: SSAValue) -> SSAValue:
+        """A function from `vector_math.MATH`; scalars are repeated beside vectors."""
+        lanes = max(operands, key=lambda x: x.type != element_of(x))
+        operands = tuple(self.b.same_lanes(x, lanes)[0] for x in operands)
+        return MATH[name](*(Value(self._math, v) for v in operands)).ssa
+
+    def literal(self, attribute: Attribute) -> SSAValue:
+        """An `IntegerAttr` or `FloatAttr` as a constant."""
+        if isinstance(attribute, IntegerAttr):
+            return self.b.constant(cast("IntegerAttr[IntegerType]", attribute).value.data, attribute.type)
+        assert isinstance(attribute, FloatAttr)
+        type, value = cast(Attribute, attribute.type), attribute.value.data
+        if isinstance(type, HALVES):
+            return self.b.constant(half_bits(value, type), i16)
+        return self.b.constant(value, type)
+
+    # ------------------------------------------------------------------------------------------------------- helpers
+
+    def widened(self, value: SSAValue, type: Attribute) -> SSAValue:
+        """A value of a body's type for arithmetic: half floats as f32."""
+        return to_f32(self.b, value, type, self.target) if isinstance(type, HALVES) else value
+
+    def narrowed(self, value: SSAValue, type: Attribute) -> SSAValue:
+        """The inverse of `widened`, rounded."""
+        return from_f32(self.b, value, type, self.target) if isinstance(type, HALVES) else value
+
+    def same(self, value: float | int, like: SSAValue) -> SSAValue:
+        """A constant of the type of `like`."""
+        return self.b.constant(value, like.type)
+
+    def is_nan(self, x: SSAValue) -> SSAValue:
+        return self.b.fcmp("uno", x, x)
+
+    def maximum(self, x: SSAValue, y: SSAValue, predicate: str = "ogt") -> SSAValue:
+        """max (`olt`: min) of floats; NaN if either is. `x > y ? x : y` gives y where either is NaN."""
+        return self.b.select(self.is_nan(x), x, self.b.select(self.b.fcmp(predicate, x, y), x, y))
+
+    def maxnum(self, x: SSAValue, y: SSAValue, predicate: str = "ogt") -> SSAValue:
+        """max (`olt`: min) of floats; the other one if one is NaN."""
+        return self.b.select(self.is_nan(x), y, self.b.select(self.b.fcmp(predicate, y, x), y, x))
+
+    def extreme(self, x: SSAValue, y: SSAValue, predicate: str) -> SSAValue:
+        """max or min of integers."""
+        return self.b.select(self.b.icmp(predicate, x, y), x, y)
+
+
+Row = Callable[[ScalarCode, Operation, list[SSAValue]], SSAValue]
+
+
+# ------------------------------------------------------------------------------------------------------- plain ops
+
+
+def _int(cls: type[Operation]) -> Row:
+    return lambda s, op, v: s.b.binary(cls, v[0], v[1])
+
+
+def _math(name: str) -> Row:
+    return lambda s, op, v: s.math(name, *v)
+
+
+def _cast(cls: type[Operation]) -> Row:
+    return lambda s, op, v: s.b.cast(cls, v[0], op.results[0].type)
+
+
+def _intrinsic(name: str, *flags: int) -> Row:
+    return lambda s, op, v: s.b.intrinsic(name, (*v, *(s.b.constant(f, i1) for f in flags)), v[0].type)
+
+
+def _extreme(predicate: str) -> Row:
+    return lambda s, op, v: s.extreme(v[0], v[1], predicate)
+
+
+def _cmpi(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    names = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+    return s.b.icmp(names[_predicate(op)], *v)
+
+
+def _cmpf(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    names = (
+        *("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord"),
+        *("ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"),
+    )
+    return s.b.fcmp(names[_predicate(op)], *v)
+
+
+def _predicate(op: Operation) -> int:
+    return cast("IntegerAttr[IntegerType]", op.properties["predicate"]).value.data
+
+
+def _select(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    return s.b.select(*v)
+
+
+def _constant(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    return s.literal(op.properties["value"])
+
+
+def _negate(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    return s.b.pure(llvm.FNegOp, v, v[0].type, s.b.float_flags)
+
+
+# ------------------------------------------------------------------------------------------------- integer division
+
+
+def _safe_divisor(s: ScalarCode, x: SSAValue, y: SSAValue, signed: bool) -> tuple[SSAValue, SSAValue | None]:
+    """A divisor that cannot trap, and where it stands for -1 (x / -1 overflows for the least x). 0 becomes 1."""
+    b, known = s.b, s.b.literal(y)
+    if known is not None and known not in (0, -1):
+        return y, None
+    one = s.same(1, y)
+    y = b.select(b.icmp("eq", y, s.same(0, y)), one, y)
+    if not signed:
+        return y, None
+    minus = b.icmp("eq", y, s.same(-1, y))
+    return b.select(minus, one, y), minus
+
+
+def divide(s: ScalarCode, x: SSAValue, y: SSAValue, signed: bool = True) -> SSAValue:
+    """x / y towards zero; x / 0 is x."""
+    b = s.b
+    x, y = b.same_lanes(x, y)
+    divisor, minus = _safe_divisor(s, x, y, signed)
+    quotient = b.binary(llvm.SDivOp if signed else llvm.UDivOp, x, divisor)
+    return quotient if minus is None else b.select(minus, b.sub(s.same(0, x), x), quotient)
+
+
+def remainder(s: ScalarCode, x: SSAValue, y: SSAValue, signed: bool = True) -> SSAValue:
+    """x - y * divide(x, y)."""
+    x, y = s.b.same_lanes(x, y)
+    divisor, _ = _safe_divisor(s, x, y, signed)
+    return s.b.binary(llvm.SRemOp if signed else llvm.URemOp, x, divisor)
+
+
+def _round_towards(s: ScalarCode, op: Operation, v: list[SSAValue], up: bool) -> SSAValue:
+    """The quotient rounded down (or up): moved by one where the division left a rest and the signs differ (agree)."""
+    b = s.b
+    x, y = b.same_lanes(*v)
+    quotient, rest = divide(s, x, y), remainder(s, x, y)
+    zero = s.same(0, x)
+    signs = b.icmp("sge" if up else "slt", b.binary(llvm.XOrOp, x, y), zero)
+    moved = b.binary(llvm.AndOp, signs, b.icmp("ne", rest, zero))
+    return b.select(moved, b.add(quotient, s.same(1 if up else -1, x)), quotient)
+
+
+def _ceil_unsigned(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    quotient, rest = divide(s, v[0], v[1], False), remainder(s, v[0], v[1], False)
+    return s.b.select(s.b.icmp("ne", rest, s.same(0, rest)), s.b.add(quotient, s.same(1, rest)), quotient)
+
+
+def _division(build: Callable[..., SSAValue], signed: bool) -> Row:
+    return lambda s, op, v: build(s, v[0], v[1], signed)
+
+
+# ------------------------------------------------------------------------------------------------------ conversions
+
+
+def _extend(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    source, result = op.operands[0].type, op.results[0].type
+    value = to_f32(s.b, v[0], source, s.target) if isinstance(source, HALVES) else v[0]
+    return s.b.cast(llvm.FPExtOp, value, f64) if isinstance(result, Float64Type) else value
+
+
+def _truncate(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    result, value = op.results[0].type, v[0]
+    if not isinstance(result, HALVES):
+        return s.b.cast(llvm.FPTruncOp, value, result)
+    if isinstance(op.operands[0].type, Float64Type):
+        # Torch converts double to half types through float too.
+        value = s.b.cast(llvm.FPTruncOp, value, f32)
+    return from_f32(s.b, value, result, s.target)
+
+
+def _float_operand(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    source = op.operands[0].type
+    return to_f32(s.b, v[0], source, s.target) if isinstance(source, HALVES) else v[0]
+
+
+def _to_integer(s: ScalarCode, op: Operation, v: list[SSAValue], signed: bool) -> SSAValue:
+    """Towards zero. Out of range it is the least integer, as of x86's instruction; narrow types keep the low bits."""
+    value, width = _float_operand(s, op, v), bits_of(op.results[0])
+    wide = IntegerType(max(width, 32 if signed else 64))
+    cls = llvm_ext.FPToUIOp if not signed and width == 64 else llvm_ext.FPToSIOp
+    return s.b.resize(s.b.cast(cls, value, wide), IntegerType(width))
+
+
+def _from_integer(s: ScalarCode, op: Operation, v: list[SSAValue], cls: type[Operation]) -> SSAValue:
+    result = op.results[0].type
+    if isinstance(result, HALVES):
+        return from_f32(s.b, s.b.cast(cls, v[0], f32), result, s.target)
+    return s.b.cast(cls, v[0], result)
+
+
+def _bitcast(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    result = register_type(op.results[0].type)
+    return v[0] if element_of(v[0]) == result else s.b.cast(llvm.BitcastOp, v[0], result)
+
+
+# ------------------------------------------------------------------------------------------------------------ powers
+
+
+def _float_to_integer_power(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    known = s.b.literal(v[1])
+    if known is None or abs(known) > 64:
+        return s.math("pow", v[0], s.b.cast(llvm.SIToFPOp, v[1], element_of(v[0])))
+    power = _by_squaring(partial(s.b.fmul), v[0], abs(known), s.same(1.0, v[0]))
+    return power if known >= 0 else s.b.fdiv(s.same(1.0, power), power)
+
+
+def _by_squaring(multiply: Callable[[SSAValue, SSAValue], SSAValue], x: SSAValue, n: int, one: SSAValue) -> SSAValue:
+    result: SSAValue | None = None
+    while n:
+        if n & 1:
+            result = x if result is None else multiply(result, x)
+        n >>= 1
+        if n:
+            x = multiply(x, x)
+    return one if result is None else result
+
+
+def _integer_power(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    """x**n by squaring, wrapping; negative n gives 1, -1 or 0."""
+    b, (x, n) = s.b, s.b.same_lanes(*v)
+    known, one, zero = b.literal(n), s.same(1, x), s.same(0, x)
+    if known is not None and known >= 0:
+        return _by_squaring(b.mul, x, known, one)
+    result, power = one, x
+    for bit in range(bits_of(x) - 1):
+        odd = b.icmp("ne", b.binary(llvm.AndOp, n, s.same(1 << bit, n)), s.same(0, n))
+        result = b.select(odd, b.mul(result, power), result)
+        power = b.mul(power, power)
+    parity = b.icmp("ne", b.binary(llvm.AndOp, n, s.same(1, n)), s.same(0, n))
+    minus = b.select(b.icmp("eq", x, s.same(-1, x)), b.select(parity, s.same(-1, x), one), zero)
+    inverse = b.select(b.icmp("eq", x, one), one, minus)
+    return b.select(b.icmp("slt", n, s.same(0, n)), inverse, result)
+
+
+def _function(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    name = cast(Any, op.properties["fn"]).data
+    if name not in MATH:
+        raise KernelError(f"no code for loop.fn {name} ({describe_location(op.location)})")
+    return s.math(name, *v)
+
+
+def _half_away_from_zero(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    return s.b.intrinsic("round", v, v[0].type)
+
+
+def _cube_root(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    size = s.b.intrinsic("fabs", v, v[0].type)
+    root = s.math("pow", size, s.same(1.0 / 3.0, size))
+    return s.b.intrinsic("copysign", (root, v[0]), root.type)
+
+
+def _absolute(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    return s.b.intrinsic("abs", (v[0], s.b.constant(0, i1)), v[0].type)
+
+
+def _fused(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    if not s.target.has_fma:
+        return s.b.fadd(s.b.fmul(v[0], v[1]), v[2])
+    lanes = max(v, key=lambda x: x.type != element_of(x))
+    return s.b.intrinsic("fma", [s.b.same_lanes(x, lanes)[0] for x in v], lanes.type)
+
+
+_CALLED = (
+    *("acos", "acosh", "asin", "asinh", "atan2", "atan", "atanh", "ceil", "copysign", "cos", "cosh", "erf", "exp2"),
+    *("expm1", "exp", "floor", "log10", "log1p", "log2", "log", "roundeven", "rsqrt", "sin", "sinh", "sqrt", "tan"),
+    *("tanh", "trunc"),
+)
+
+_FLOAT: dict[str, Row] = {
+    "arith.addf": lambda s, op, v: s.b.fadd(*v),
+    "arith.subf": lambda s, op, v: s.b.fsub(*v),
+    "arith.mulf": lambda s, op, v: s.b.fmul(*v),
+    "arith.divf": lambda s, op, v: s.b.fdiv(*v),
+    "arith.negf": _negate,
+    "arith.maximumf": lambda s, op, v: s.maximum(*s.b.same_lanes(*v)),
+    "arith.minimumf": lambda s, op, v: s.maximum(*s.b.same_lanes(*v), "olt"),
+    "arith.maxnumf": lambda s, op, v: s.maxnum(*s.b.same_lanes(*v)),
+    "arith.minnumf": lambda s, op, v: s.maxnum(*s.b.same_lanes(*v), "olt"),
+    "math.absf": _intrinsic("fabs"),
+    "math.fma": _fused,
+    "math.powf": _math("pow"),
+    "math.round": _half_away_from_zero,
+    "math.cbrt": _cube_root,
+    **{f"math.{name}": _math(name) for name in _CALLED},
+    "loop.fn": _function,
+}
+_FLOAT_OPS = frozenset(_FLOAT)
+
+ROWS: dict[str, Row] = {
+    **_FLOAT,
+    "arith.constant": _constant,
+    "arith.addi": lambda s, op, v: s.b.add(*v),
+    "arith.subi": lambda s, op, v: s.b.sub(*v),
+    "arith.muli": lambda s, op, v: s.b.mul(*v),
+    "arith.andi": _int(llvm.AndOp),
+    "arith.ori": _int(llvm.OrOp),
+    "arith.xori": _int(llvm.XOrOp),
+    "arith.divsi": _division(divide, True),
+    "arith.divui": _division(divide, False),
+    "arith.remsi": _division(remainder, True),
+    "arith.remui": _division(remainder, False),
+    "arith.floordivsi": partial(_round_towards, up=False),
+    "arith.ceildivsi": partial(_round_towards, up=True),
+    "arith.ceildivui": _ceil_unsigned,
+    "arith.maxsi": _extreme("sgt"),
+    "arith.minsi": _extreme("slt"),
+    "arith.maxui": _extreme("ugt"),
+    "arith.minui": _extreme("ult"),
+    "arith.shli": lambda s, op, v: s.b.shl(*v),
+    "arith.shrsi": _int(llvm.AShrOp),
+    "arith.shrui": _int(llvm.LShrOp),
+    "arith.cmpi": _cmpi,
+    "arith.cmpf": _cmpf,
+    "arith.select": _select,
+    "arith.extf": _extend,
+    "arith.truncf": _truncate,
+    "arith.fptosi": partial(_to_integer, signed=True),
+    "arith.fptoui": partial(_to_integer, signed=False),
+    "arith.sitofp": partial(_from_integer, cls=llvm.SIToFPOp),
+    "arith.uitofp": partial(_from_integer, cls=llvm_ext.UIToFPOp),
+    "arith.extsi": _cast(llvm.SExtOp),
+    "arith.extui": _cast(llvm.ZExtOp),
+    "arith.trunci": _cast(llvm.TruncOp),
+    "arith.bitcast": _bitcast,
+    "math.absi": _absolute,
+    "math.ctpop": _intrinsic("ctpop"),
+    "math.ctlz": _intrinsic("ctlz", 0),
+    "math.cttz": _intrinsic("cttz", 0),
+    "math.fpowi": _float_to_integer_power,
+    "math.ipowi": _integer_power,
+}

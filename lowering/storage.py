@@ -1,0 +1,41 @@
+"""How much memory a tensor type takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+
+from ..dialects import expr
+from ..dialects.expr import Dim
+from ..dialects.tensor import TensorType, itemsize
+
+
+def storage_bytes(type: TensorType) -> Dim:
+    """Bytes from the first element to the last; 0 for an empty tensor."""
+    size = itemsize(type.dtype)
+    if 0 in type.shape:
+        return 0
+    if is_dense(type):
+        return expr.normal(type.numel * size)
+    last: Any = 1
+    for extent, stride in zip(type.shape, type.strides, strict=True):
+        last = last + (extent - 1) * stride
+    if isinstance(last, int):
+        return last * size
+    return expr.normal(sympy.Max(sympy.expand(last) * size, 0))
+
+
+def is_dense(type: TensorType) -> bool:
+    """Whether the elements fill their memory without gaps, in some order of the dims."""
+    if type.is_contiguous:
+        return True
+    rest = [(d, s) for d, s in zip(type.shape, type.strides, strict=True) if d != 1]
+    expected: Any = 1
+    while rest:
+        found = next((pair for pair in rest if pair[1] == expected), None)
+        if found is None:
+            return False
+        rest.remove(found)
+        expected = expr.normal(expected * found[0])
+    return True

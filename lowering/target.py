@@ -1,0 +1,134 @@
+"""What the compiler knows about a CPU: one frozen record, passed in."""
+
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ..dialects.errors import LamellaError
+
+
+@dataclass(frozen=True)
+class CpuTarget:
+    """A CPU to generate code for. Sizes are in bytes, `l1` and `l2` per core, `l3` shared.
+
+    `cpu` and `features` are LLVM's own (`-mcpu`, `-mattr`); `vector_bits` is the width that kernels should use.
+    """
+
+    name: str
+    triple: str
+    cpu: str
+    features: str
+    vector_bits: int
+    l1: int = 32 << 10
+    l2: int = 1 << 20
+    l3: int = 32 << 20
+    cores: int = 1
+    has_fma: bool = False
+    has_f16c: bool = False
+    has_avx512: bool = False
+    has_avx512_bf16: bool = False
+    has_amx_bf16: bool = False
+
+    @property
+    def key(self) -> str:
+        """What machine code depends on; for cache keys."""
+        return f"{self.triple}|{self.cpu}|{self.features}"
+
+    def lanes(self, bits: int) -> int:
+        """How many elements of `bits` bits a vector holds."""
+        return max(self.vector_bits // bits, 1)
+
+    @staticmethod
+    def host() -> "CpuTarget":
+        """This machine, by its features: hypervisors name the CPU wrongly. An unknown machine has 128-bit vectors."""
+        return _host()
+
+    @staticmethod
+    def from_name(name: str) -> "CpuTarget":
+        """A fixed target for tests: `avx512`, `avx2`, `baseline` (x86 without AVX) or `neon`."""
+        if name not in _NAMED:
+            raise LamellaError(f"unknown target {name!r}; there are {', '.join(_NAMED)}")
+        return _NAMED[name]
+
+
+_X86 = "x86_64-unknown-linux-gnu"
+
+_NAMED = {
+    "avx512": CpuTarget("avx512", _X86, "x86-64-v4", "", 512, has_fma=True, has_f16c=True, has_avx512=True),
+    "avx2": CpuTarget("avx2", _X86, "x86-64-v3", "", 256, has_fma=True, has_f16c=True),
+    "baseline": CpuTarget("baseline", _X86, "x86-64", "", 128),
+    "neon": CpuTarget("neon", "aarch64-unknown-linux-gnu", "generic", "+neon", 128, has_fma=True, has_f16c=True),
+}
+
+# The newest CPU whose every listed feature is there; `sse4a` tells AMD from Intel.
+_CPUS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("znver5", ("sse4a", "avx512vp2intersect")),
+    ("znver4", ("sse4a", "avx512bf16")),
+    ("znver3", ("sse4a", "avx2", "vaes")),
+    ("znver2", ("sse4a", "avx2")),
+    ("sapphirerapids", ("amx-bf16", "avx512bf16")),
+    ("cooperlake", ("avx512bf16",)),
+    ("icelake-server", ("avx512vbmi2",)),
+    ("cascadelake", ("avx512vnni",)),
+    ("skylake-avx512", ("avx512f", "avx512bw", "avx512dq", "avx512vl")),
+    ("haswell", ("avx2", "fma", "f16c")),
+    ("x86-64", ()),
+)
+
+
+def cpu_of(features: Mapping[str, bool]) -> str:
+    """LLVM's name of the newest x86 CPU with these features."""
+    return next(cpu for cpu, needs in _CPUS if all(features.get(f, False) for f in needs))
+
+
+@cache
+def _host() -> CpuTarget:
+    import llvmlite.binding as binding
+
+    machine = platform.machine().lower()
+    triple = binding.get_process_triple()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    l1, l2, l3 = (_cache_bytes(level) or default for level, default in ((1, 32 << 10), (2, 1 << 20), (3, 32 << 20)))
+    if machine in ("x86_64", "amd64"):
+        found: Mapping[str, bool] = binding.get_host_cpu_features()
+
+        def has(*names: str) -> bool:
+            return all(found.get(n, False) for n in names)
+
+        avx512 = has("avx512f", "avx512bw", "avx512dq", "avx512vl", "fma")
+        avx2 = has("avx2", "fma", "f16c")
+        return CpuTarget(
+            name="host",
+            triple=triple,
+            cpu=cpu_of(found),
+            features=",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(found.items())),
+            vector_bits=512 if avx512 else 256 if avx2 else 128,
+            l1=l1,
+            l2=l2,
+            l3=l3,
+            cores=cores,
+            has_fma=avx512 or avx2,
+            has_f16c=has("f16c"),
+            has_avx512=avx512,
+            has_avx512_bf16=avx512 and has("avx512bf16"),
+            has_amx_bf16=has("amx-bf16", "amx-tile"),
+        )
+    arm = machine in ("aarch64", "arm64")
+    cpu, features = ("generic", "+neon") if arm else ("", "")
+    return CpuTarget("host", triple, cpu, features, 128, l1, l2, l3, cores, has_fma=arm, has_f16c=arm)
+
+
+def _cache_bytes(level: int) -> int | None:
+    """Size of the first CPU's data cache of a level, as Linux tells it; None where it does not."""
+    for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        try:
+            found = int((index / "level").read_text())
+            kind, size = (index / "type").read_text().strip(), (index / "size").read_text().strip()
+        except (OSError, ValueError):
+            continue
+        if found == level and kind != "Instruction" and size[-1:] in ("K", "M"):
+            return int(size[:-1]) << (10 if size[-1] == "K" else 20)
+    return None

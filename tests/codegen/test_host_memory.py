@@ -1,0 +1,119 @@
+"""Recycled outputs: their memory is used again only when nothing in the process holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from lamella.codegen.runtime import NativeGraph
+from lamella.codegen.runtime_support import recycle_outputs, release_memory
+from lamella.codegen.target import CpuTarget
+from lamella.dialects.text import parse_module
+from lamella.driver import native, run_passes
+
+N = 1 << 18
+
+
+@pytest.fixture(autouse=True)
+def clean() -> Iterator[None]:
+    release_memory()
+    yield
+    recycle_outputs()
+    release_memory()
+
+
+@pytest.fixture(scope="module")
+def twice() -> NativeGraph:
+    module = parse_module(
+        """
+        loop.kernel @twice(%x: !sym.t<[s0], f32>) outs(%y: !sym.t<[s0], f32>) sizes [s0] grid [d0 = s0] {
+          %0 = loop.load %x[d0] : !sym.t<[s0], f32>
+          %1 = arith.addf %0, %0 : f32
+          loop.store %1, %y[d0] : !sym.t<[s0], f32>
+          loop.end
+        }
+        func.func @main(%x: !sym.t<[s0], f32>) -> !sym.t<[s0], f32> {
+          %y = loop.launch @twice(%x) sizes [s0] : (!sym.t<[s0], f32>) -> !sym.t<[s0], f32>
+          func.return %y : !sym.t<[s0], f32>
+        }
+        """
+    )
+    run_passes(module, "bufferize,kernel-to-llvm,host-to-llvm")
+    return native(module, CpuTarget.host())
+
+
+def test_free_memory_is_used_again(twice: NativeGraph) -> None:
+    x = torch.randn(N)
+    (y,) = twice([x])
+    at = y.data_ptr()
+    del y
+    (again,) = twice([x])
+    assert again.data_ptr() == at and torch.equal(again, 2 * x)
+    (other,) = twice([x])
+    assert other.data_ptr() != at
+
+
+@pytest.mark.parametrize(
+    "hold", [lambda y: y[5:], lambda y: y.numpy(), lambda y: y.untyped_storage(), lambda y: y.detach()]
+)
+def test_held_memory_is_left_alone(twice: NativeGraph, hold: object) -> None:
+    (y,) = twice([torch.ones(N)])
+    at = y.data_ptr()
+    held = hold(y)  # pyright: ignore[reportCallIssue]
+    del y
+    (z,) = twice([torch.zeros(N)])
+    assert z.data_ptr() != at
+    assert held is not None
+
+
+def test_saved_for_backward(twice: NativeGraph) -> None:
+    """What autograd keeps is held."""
+    w = torch.ones(N, requires_grad=True)
+    (y,) = twice([torch.full((N,), 3.0)])
+    loss = (w * y).sum()
+    del y
+    twice([torch.zeros(N)])
+    loss.backward()
+    assert w.grad is not None and torch.equal(w.grad, torch.full((N,), 6.0))
+
+
+def test_moved_and_resized_storages_are_forgotten(twice: NativeGraph) -> None:
+    (shared,) = twice([torch.ones(N)])
+    shared.share_memory_()
+    at = shared.data_ptr()
+    del shared  # another process could still read it
+    (y,) = twice([torch.zeros(N)])
+    assert y.data_ptr() != at and not y.is_shared()
+    y.untyped_storage().resize_(0)
+    del y
+    assert torch.equal(twice([torch.ones(N)])[0], torch.full((N,), 2.0))
+
+
+def test_copy_on_write(twice: NativeGraph) -> None:
+    """A lazy clone shares the data with a storage of its own."""
+    (y,) = twice([torch.ones(N)])
+    clone = torch._lazy_clone(y)
+    del y
+    (z,) = twice([torch.zeros(N)])
+    assert torch.equal(clone, torch.full((N,), 2.0)) and torch.equal(z, torch.zeros(N))
+
+
+def test_inference_mode_stays_inside(twice: NativeGraph) -> None:
+    with torch.inference_mode():
+        assert twice([torch.ones(N)])[0].is_inference()
+    assert not twice([torch.ones(N)])[0].is_inference()
+
+
+def test_limits(twice: NativeGraph) -> None:
+    """Small outputs, and all when it is switched off, are torch's own; what is kept stays under the limit."""
+    recycle_outputs(most=0)
+    x = torch.randn(N)
+    (y,) = twice([x])
+    assert y.untyped_storage().nbytes() == 4 * N
+    recycle_outputs(least=1 << 20, most=3 << 20)
+    kept = [twice([torch.randn(N + i)])[0] for i in range(20)]  # a mebibyte each
+    assert len({t.data_ptr() for t in kept}) == 20
+    for i, t in enumerate(kept):
+        assert t.shape == (N + i,)

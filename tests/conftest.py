@@ -1,0 +1,175 @@
+"""Shared by all tests: `.mlir` files with RUN lines, golden files, and the number of threads.
+
+A RUN line is a pipe of `lamella-opt`, `lamella-run`, `lamella`, `not` and `filecheck`, run in this process; `%s` is the
+file, `%t` a temporary path of its own, `2>&1` joins the error stream. A pipe passes when every command of it does;
+`not` wants exit code 1 (the user's error), `not --crash` wants 2 (ours).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+# Set before torch is first imported: tests share the machine, and pytest-xdist runs several of them at once.
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+# A graph that runs eagerly because a pass failed would hide the failure.
+os.environ.setdefault("LAMELLA_STRICT", "1")
+
+hypothesis.settings.register_profile("lamella", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=2000, print_blob=True)
+hypothesis.settings.load_profile("lamella")
+
+TOOLS = {
+    "lamella": "lamella.tools.cli",
+    "lamella-opt": "lamella.tools.opt",
+    "lamella-run": "lamella.tools.run",
+}
+RUN_LINE = re.compile(r"^\s*//\s*RUN:\s*(.*)$", re.MULTILINE)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite golden files with what the tests produce")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if file_path.suffix == ".mlir" and RUN_LINE.search(file_path.read_text(encoding="utf-8")):
+        return MlirFile.from_parent(parent, path=file_path)
+    return None
+
+
+class MlirFile(pytest.File):
+    def collect(self) -> Iterator[pytest.Item]:
+        yield MlirItem.from_parent(self, name=self.path.name)
+
+
+class RunLineFailed(Exception):
+    """A command of a RUN line went another way than it should; the message shows all it said."""
+
+
+class MlirItem(pytest.Item):
+    """One file: its RUN lines, in order."""
+
+    def runtest(self) -> None:
+        text = self.path.read_text(encoding="utf-8").replace("\\\n", " ")
+        # A backslash at the end of a RUN line continues it on the next, which starts with a comment sign of its own.
+        lines = [re.sub(r"\s+//\s*(?:RUN:)?\s*", " ", line) for line in RUN_LINE.findall(text)]
+        factory = self.config._tmp_path_factory  # pyright: ignore[reportAttributeAccessIssue]
+        temporary = factory.mktemp(self.path.stem) / "t"
+        for line in lines:
+            run_line(line, self.path, temporary)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
+        if isinstance(excinfo.value, RunLineFailed):
+            return str(excinfo.value)
+        return str(super().repr_failure(excinfo))
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, f"{self.path.name}"
+
+
+def run_line(line: str, path: Path, temporary: Path) -> None:
+    """Run one RUN line. Raises `RunLineFailed`."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|")
+    lexer.whitespace_split = True
+    words = [w.replace("%s", str(path)).replace("%t", str(temporary)) for w in lexer]
+    piped, log = "", ""
+    for command in _split(words, "|"):
+        wanted, command = _expected_code(command)
+        code, piped, errors = run_command(command, piped)
+        log += errors
+        if code != wanted:
+            shown = f"$ {shlex.join(command)}\nexit code {code}, expected {wanted}"
+            raise RunLineFailed(f"{path}: RUN: {line}\n{shown}\n{log}\n--- output\n{piped}")
+
+
+def _split(words: list[str], separator: str) -> Iterator[list[str]]:
+    while separator in words:
+        end = words.index(separator)
+        yield words[:end]
+        words = words[end + 1 :]
+    yield words
+
+
+def _expected_code(command: list[str]) -> tuple[int, list[str]]:
+    if command[:2] == ["not", "--crash"]:
+        return 2, command[2:]
+    if command[:1] == ["not"]:
+        return 1, command[1:]
+    return 0, command
+
+
+def run_command(command: list[str], stdin: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a command, run in this process."""
+    out = io.StringIO()
+    err = out if "2>&1" in command else io.StringIO()
+    name, *arguments = [word for word in command if word != "2>&1"]
+    stream = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
+    old_stdin, sys.stdin = sys.stdin, stream
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = _filecheck(arguments, stdin) if name == "filecheck" else _tool(name, arguments)
+    finally:
+        sys.stdin = old_stdin
+    return code, out.getvalue(), "" if err is out else err.getvalue()
+
+
+def _tool(name: str, arguments: list[str]) -> int:
+    if name not in TOOLS:
+        raise RunLineFailed(f"'{name}' is not a tool for RUN lines; they are {', '.join(TOOLS)}, not and filecheck")
+    try:
+        return importlib.import_module(TOOLS[name]).main(arguments) or 0
+    except SystemExit as left:
+        return left.code if isinstance(left.code, int) else int(left.code is not None)
+
+
+def _filecheck(arguments: list[str], text: str) -> int:
+    from filecheck.error import CheckError, ParseError
+    from filecheck.finput import FInput
+    from filecheck.matcher import Matcher
+    from filecheck.options import parse_argv_options
+    from filecheck.parser import Parser
+
+    options = parse_argv_options(["filecheck", *arguments])
+    try:
+        parser = Parser.from_opts(options)
+        return Matcher(options, FInput("<output>", text), parser).run()
+    except (CheckError, ParseError) as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        return 1
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """`golden(name, text)` compares `text` with `golden/<name>` beside the test; `--update-golden` writes it there."""
+    folder = request.path.parent / "golden"
+    update = bool(request.config.getoption("--update-golden"))
+
+    def check(name: str, text: str) -> None:
+        path = folder / name
+        if update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.exists(), f"{path} does not exist; run pytest --update-golden to make it"
+        assert text == path.read_text(encoding="utf-8"), f"{path} differs; --update-golden rewrites it"
+
+    return check
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    """`threads(n)` sets the number of torch's threads; the old number comes back after the test."""
+    import torch
+
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)

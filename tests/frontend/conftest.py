@@ -1,0 +1,62 @@
+"""Fixtures of the frontend's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+from xdsl.dialects.builtin import ModuleOp
+
+from lamella.codegen.interpreter import run_module
+from lamella.dialects.text import parse_module, print_module
+from lamella.dialects.verify import verify
+from lamella.driver import Options
+from lamella.frontend.backend import Backend
+
+
+@dataclass
+class Interpreted:
+    """Stands for `driver.Compilation`."""
+
+    graph: Callable[[list[Any]], list[Any]]
+    kernels: list[Any] = field(default_factory=list)
+    calls: list[Any] = field(default_factory=list)
+    decisions: list[Any] = field(default_factory=list)
+
+
+@dataclass
+class Recorder:
+    """A backend that keeps the text of every module it is given."""
+
+    texts: list[str] = field(default_factory=list)
+    eager: list[str] = field(default_factory=list)
+    """Why graphs ran eagerly."""
+
+    def compile(self, module: ModuleOp, options: Options) -> Any:
+        verify(module)
+        text = print_module(module, locations=True)
+        again = parse_module(text)
+        verify(again)
+        assert print_module(again, locations=True) == text
+        self.texts.append(text)
+        return Interpreted(lambda inputs: run_module(again, inputs, check=True))
+
+    @property
+    def backend(self) -> Callable[..., Any]:
+        def note(event: Any) -> None:
+            if event.reason:
+                self.eager.append(event.reason)
+
+        return Backend(Options(), compile=self.compile, watch=note)
+
+
+@pytest.fixture
+def recorder() -> Iterator[Recorder]:
+    """A backend that runs modules from their text and keeps it: `torch.compile(f, backend=recorder.backend)`."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    yield Recorder()
+    torch._dynamo.reset()

@@ -1,0 +1,189 @@
+"""The torch.compile backend: options, training, AOTAutograd's cache, the public functions."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import lamella
+from lamella.dialects.errors import LamellaError
+from lamella.frontend.options import OptionError, parse_options
+
+
+@pytest.mark.parametrize(
+    ("options", "mode", "message"),
+    [
+        ({"dmup": "x"}, None, r"unknown option 'dmup' \(did you mean 'dump'\?\); the options are dump, numerics"),
+        ({"zzz": 1}, None, "unknown option 'zzz'; the options are"),
+        ({"dump": 3}, None, r"option 'dump' must be of type str \| None, got 3"),
+        ({"verify": "yes"}, None, "option 'verify' must be of type bool, got 'yes'"),
+        (["dump"], None, "options must be a dict, got list"),
+        (None, "fastest", "unknown mode 'fastest'; the modes are default"),
+    ],
+)
+def test_wrong_options_are_named(options: Any, mode: str | None, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        lamella.compile(lambda x: x, options=options, mode=mode)
+    assert issubclass(OptionError, LamellaError)
+
+
+def test_options_have_defaults() -> None:
+    assert parse_options() == parse_options({}) == parse_options(None, "max-autotune")
+    assert parse_options({"numerics": "eager"}).numerics == "eager"
+
+
+def test_wrong_options_through_torch_compile() -> None:
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="unknown option 'dmup'"):
+        torch.compile(lambda x: x + 1, backend="lamella", options={"dmup": "x"})(torch.ones(2))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_training(recorder: Any, dynamic: bool) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.GELU(), nn.MaxPool2d(2), nn.Flatten())
+            self.head = nn.Linear(36, 5)
+
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            return nn.functional.cross_entropy(self.head(nn.functional.dropout(self.body(x), 0.1)), y)
+
+    model = Net()
+    compiled = torch.compile(model, backend=recorder.backend, dynamic=dynamic)
+    for batch in (3, 4):
+        x, y = torch.randn(batch, 1, 8, 8), torch.arange(batch)
+        gradients: list[list[Tensor]] = []
+        for f in (model, compiled):
+            torch.manual_seed(1)
+            model.zero_grad()
+            f(x, y).backward()
+            gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+        for want, got in zip(*gradients, strict=True):
+            torch.testing.assert_close(got, want, rtol=0, atol=0)
+    assert not recorder.eager and len(recorder.texts) == (2 if dynamic else 4)
+
+
+def test_graph_breaks_and_reentrance(recorder: Any) -> None:
+    def inner(x: Tensor) -> Tensor:
+        return x.sin() + 1
+
+    compiled_inner = torch.compile(inner, backend=recorder.backend)
+
+    def f(x: Tensor) -> Tensor:
+        y = x * 2
+        torch._dynamo.graph_break()
+        return compiled_inner(y) * (3 if y.sum() > 0 else 4)
+
+    x = torch.ones(3)
+    compiled = torch.compile(f, backend=recorder.backend)
+    assert torch.equal(compiled(x), f(x)) and torch.equal(compiled(-x), f(-x))
+    assert len(recorder.texts) >= 3
+
+
+def test_other_devices_run_eagerly(recorder: Any) -> None:
+    compiled = torch.compile(lambda x: x + 1, backend=recorder.backend)
+    assert compiled(torch.empty(3, device="meta")).device.type == "meta"
+    assert recorder.eager == ["only CPU tensors are compiled, not meta"]
+
+
+CACHED = """
+    import sys, torch, lamella.driver
+    from torch._dynamo.utils import counters
+
+    made = []
+    compile_module = lamella.driver.compile_module
+
+    def count(module, options):
+        made.append(module)
+        return compile_module(module, options)
+
+    lamella.driver.compile_module = count
+    lamella.driver.fingerprint = lambda: "one compiler"
+
+    def f(x, w):
+        n = torch.tensor([1.0, 2.0, 3.0, 4.0])
+        return torch.softmax(x @ w * n, -1), x.shape[0] + 1
+
+    compiled = torch.compile(f, backend="lamella", dynamic=True)
+    torch.manual_seed(0)
+    x, w = torch.randn(3, 4), torch.randn(4, 4, requires_grad=True)
+    for n in (3, 3):
+        (got, m), (want, _) = compiled(x[:n], w), f(x[:n], w)
+        torch.testing.assert_close(got, want)
+        (gradient,) = torch.autograd.grad(got.square().sum(), w)
+        (expected,) = torch.autograd.grad(want.square().sum(), w)
+        torch.testing.assert_close(gradient, expected)
+        assert m == n + 1
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x, w)[0], f(x, w)[0])
+    cached = counters["aot_autograd"]
+    print(len(made), cached["autograd_cache_hit"], cached["autograd_cache_saved"], torch._functorch.config.bundled_autograd_cache)
+"""
+
+
+def test_the_next_process_compiles_nothing(tmp_path: Path) -> None:
+    """AOTAutograd's cache holds forward, backward and inference graphs."""
+    script = tmp_path / "cached.py"
+    script.write_text(textwrap.dedent(CACHED))
+    environment = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"), "LAMELLA_CACHE_DIR": str(tmp_path / "own")}
+    said: list[str] = []
+    for _ in range(2):
+        done = subprocess.run([sys.executable, script], env=_environment(environment), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout.strip())
+    assert said == ["3 0 2 False", "0 2 0 False"]
+
+
+def _environment(extra: dict[str, str]) -> dict[str, str]:
+    import os
+
+    return {**os.environ, **extra}
+
+
+def test_import_is_cheap() -> None:
+    code = "import sys, lamella; print(sorted({'torch', 'xdsl', 'sympy'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]" and lamella.__all__ == ["capture", "compile", "explain", "lower"]
+    with pytest.raises(AttributeError, match="no attribute 'nope'"):
+        _ = lamella.nope
+
+
+def test_lower_copies() -> None:
+    captured = lamella.capture(lambda x: x.relu() + 1, torch.ones(3, 4))
+    before = str(captured)
+    lowered = lamella.lower(captured, "aten-to-prims")
+    assert any(op.name == "prims.add" for op in lowered.walk()) and str(captured) == before
+    again = lamella.lower(before, to="aten-to-prims")
+    assert lowered.is_structurally_equivalent(again)
+    with pytest.raises(LamellaError, match="unknown pass 'nope'"):
+        lamella.lower(captured, "nope")
+
+
+def test_explain() -> None:
+    def f(x: Tensor) -> Tensor:
+        y = torch.softmax(x * 2, -1)
+        print("in between")
+        return y @ y.t()
+
+    explanation = lamella.explain(f, torch.randn(3, 4))
+    first, second = explanation.graphs
+    assert first.operators == {"aten.mul.Tensor": 1, "aten._softmax.default": 1}
+    assert first.kernels and not first.reason and [name for name, _ in second.calls] == ["aten.mm"]
+    (found,) = explanation.breaks
+    line = f.__code__.co_firstlineno + 2
+    assert found.line == f"{__file__}:{line}"
+    text = str(explanation)
+    assert "2 graphs, 1 graph breaks" in text and f"break at {__file__}:{line}" in text and "call aten.mm" in text
+    assert "L['x'] is a tensor" in text
+
+
+def test_explain_says_why_a_graph_runs_eagerly() -> None:
+    explanation = lamella.explain(lambda x: x.conj() * 2, torch.ones(2, dtype=torch.complex64))
+    assert "conjugate" in explanation.graphs[0].reason and "runs eagerly" in str(explanation)

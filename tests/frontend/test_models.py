@@ -1,0 +1,92 @@
+"""Real models, small: their graphs import, and the text of the modules computes what eager computes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from lamella.codegen.interpreter import run_module
+from lamella.frontend.capture import capture
+from lamella.frontend.import_fx import import_graph
+from lamella.tools import zoo
+
+SLOW = {"bert", "llama", "t5", "vit", "whisper"}
+"""What the models left (attention, convolutions and both kinds of normalization) have too."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bert", "llama"])
+def test_inference_at_three_sizes(name: str, recorder: Any) -> None:
+    case = zoo.load(name)
+    compiled = torch.compile(case.model, backend=recorder.backend, dynamic=True)
+    with torch.no_grad():
+        for k in range(3):
+            want, got = case.outputs(case.model(**case.inputs(k))), case.outputs(compiled(**case.inputs(k)))
+            for w, g in zip(want, got, strict=True):
+                torch.testing.assert_close(g, w, rtol=1e-5, atol=1e-6)
+                assert g.stride() == w.stride()
+    assert len(recorder.texts) == 1 and not recorder.eager
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in zoo.NAMES])
+def test_training(name: str, recorder: Any) -> None:
+    case = zoo.load(name)
+    model = case.model.train()
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    for key, value in vars(getattr(model, "config", model)).items():
+        if "dropout" in key and isinstance(value, float):
+            setattr(model.config, key, 0.0)
+    for module in model.modules():
+        if isinstance(getattr(module, "dropout", None), float):
+            module.dropout = 0.0
+    gradients: list[list[torch.Tensor]] = []
+    for f in (model, torch.compile(model, backend=recorder.backend)):
+        model.zero_grad()
+        torch.manual_seed(0)
+        case.outputs(f(**case.inputs(0)))[0].square().mean().backward()
+        gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+    for want, got in zip(*gradients, strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-6)
+    assert len(recorder.texts) == 2 and not recorder.eager
+
+
+@pytest.mark.parametrize("name", zoo.NAMES)
+def test_capture(name: str) -> None:
+    case = zoo.load(name)
+    inputs = case.inputs(0)
+    captured = capture(case.model, **inputs)
+    values = captured.inputs(**inputs)
+    got = captured.outputs(values, run_module(captured.module, values))
+    with torch.no_grad():
+        want = case.model(**inputs)
+    for w, g in zip(case.outputs(want), case.outputs(got), strict=True):
+        torch.testing.assert_close(g, w, rtol=1e-5, atol=1e-6)
+
+
+def test_import_takes_a_tenth_of_a_millisecond_a_node() -> None:
+    """Linear in the nodes, and under 100 ms for 1,000."""
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    x.meta["val"] = value = torch.empty(8, 16, device="meta").expand(8, 16)
+    at = x
+    for i in range(1000):
+        at = graph.call_function(torch.ops.aten.add.Tensor, (at, i), {"alpha": 2})
+        at.meta = {"val": value, "stack_trace": f'  File "model.py", line {i}, in forward\n'}
+    graph.output((at,))
+    module = torch.fx.GraphModule(nn.Module(), graph)
+    import_graph(module)
+    best = min(_seconds(lambda: import_graph(module)) for _ in range(5))
+    assert best < 0.1
+
+
+def _seconds(f: Any) -> float:
+    """Of this thread: others share the machine."""
+    start = time.thread_time()
+    f()
+    return time.thread_time() - start

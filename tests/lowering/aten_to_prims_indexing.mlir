@@ -1,0 +1,90 @@
+// RUN: lamella-opt %s -p 'aten-to-prims' | filecheck %s
+// Index tensors have the shape of the domain and count from 0.
+
+// CHECK-LABEL: func.func @embedding(
+// CHECK-NEXT: [[V0:%\w+]] = prims.broadcast %i {dims = [0, 1]} : !sym.t<[s0, s1], i64> -> !sym.t<[s0, s1, 16], i64>
+// CHECK-NEXT: [[V1:%\w+]] = prims.gather %w{{\[}}[[V0]]{{\]}} {index = [i0, d2], message = "index out of range in self"} : !sym.t<[100, 16], f32>, !sym.t<[s0, s1, 16], i64> -> !sym.t<[s0, s1, 16], f32>
+// CHECK-NEXT: func.return [[V1]] : !sym.t<[s0, s1, 16], f32>
+func.func @embedding(%w: !sym.t<[100, 16], f32>, %i: !sym.t<[s0, s1], i64>) -> !sym.t<[s0, s1, 16], f32> {
+  %r = aten.embedding(%w, %i) : (!sym.t<[100, 16], f32>, !sym.t<[s0, s1], i64>) -> !sym.t<[s0, s1, 16], f32>
+  func.return %r : !sym.t<[s0, s1, 16], f32>
+}
+
+// CHECK-LABEL: func.func @gather(
+// CHECK-NEXT: [[V0:%\w+]] = prims.gather %x[%i] {index = [d0, i0], message = "index out of bounds"} : !sym.t<[s0, 16], f32>, !sym.t<[s0, 4], i64> -> !sym.t<[s0, 4], f32>
+// CHECK-NEXT: func.return [[V0]] : !sym.t<[s0, 4], f32>
+func.func @gather(%x: !sym.t<[s0, 16], f32>, %i: !sym.t<[s0, 4], i64>) -> !sym.t<[s0, 4], f32> {
+  %r = aten.gather(%x, 1, %i) : (!sym.t<[s0, 16], f32>, !sym.t<[s0, 4], i64>) -> !sym.t<[s0, 4], f32>
+  func.return %r : !sym.t<[s0, 4], f32>
+}
+
+// Negative indices count from the end.
+// CHECK-LABEL: func.func @index(
+// CHECK-NEXT: [[V0:%\w+]] = prims.full {value = 0} : !sym.t<[4], i64>
+// CHECK-NEXT: [[V1:%\w+]] = prims.lt %i, [[V0]] : !sym.t<[4], i64> -> !sym.t<[4], i1>
+// CHECK-NEXT: [[V2:%\w+]] = prims.full {value = 16} : !sym.t<[4], i64>
+// CHECK-NEXT: [[V3:%\w+]] = prims.add %i, [[V2]] : !sym.t<[4], i64>
+// CHECK-NEXT: [[V4:%\w+]] = prims.select [[V1]], [[V3]], %i : !sym.t<[4], i1>, !sym.t<[4], i64>, !sym.t<[4], i64> -> !sym.t<[4], i64>
+// CHECK-NEXT: [[V5:%\w+]] = prims.broadcast [[V4]] {dims = [1]} : !sym.t<[4], i64> -> !sym.t<[s0, 4], i64>
+// CHECK-NEXT: [[V6:%\w+]] = prims.gather %x{{\[}}[[V5]]{{\]}} {index = [d0, i0], message = "index out of bounds"} : !sym.t<[s0, 16], f32>, !sym.t<[s0, 4], i64> -> !sym.t<[s0, 4], f32>
+// CHECK-NEXT: func.return [[V6]] : !sym.t<[s0, 4], f32>
+func.func @index(%x: !sym.t<[s0, 16], f32>, %i: !sym.t<[4], i64>) -> !sym.t<[s0, 4], f32> {
+  %r = aten.index.Tensor(%x, [none, %i]) : (!sym.t<[s0, 16], f32>, !sym.t<[4], i64>) -> !sym.t<[s0, 4], f32>
+  func.return %r : !sym.t<[s0, 4], f32>
+}
+
+// CHECK-LABEL: func.func @index_put_add(
+// CHECK-NEXT: [[V0:%\w+]] = prims.full {value = 0} : !sym.t<[4], i64>
+// CHECK-NEXT: [[V1:%\w+]] = prims.lt %i, [[V0]] : !sym.t<[4], i64> -> !sym.t<[4], i1>
+// CHECK-NEXT: [[V2:%\w+]] = prims.full {value = s0} : !sym.t<[4], i64>
+// CHECK-NEXT: [[V3:%\w+]] = prims.add %i, [[V2]] : !sym.t<[4], i64>
+// CHECK-NEXT: [[V4:%\w+]] = prims.select [[V1]], [[V3]], %i : !sym.t<[4], i1>, !sym.t<[4], i64>, !sym.t<[4], i64> -> !sym.t<[4], i64>
+// CHECK-NEXT: [[V5:%\w+]] = prims.broadcast [[V4]] {dims = [0]} : !sym.t<[4], i64> -> !sym.t<[4, 16], i64>
+// CHECK-NEXT: [[V6:%\w+]] = prims.scatter %x{{\[}}[[V5]]{{\]}}, %v {index = [i0, d1], combine = add, message = "index out of bounds"} : !sym.t<[s0, 16], f32>, !sym.t<[4, 16], i64>, !sym.t<[4, 16], f32> -> !sym.t<[s0, 16], f32>
+// CHECK-NEXT: func.return [[V6]] : !sym.t<[s0, 16], f32>
+func.func @index_put_add(%x: !sym.t<[s0, 16], f32>, %i: !sym.t<[4], i64>, %v: !sym.t<[4, 16], f32>) -> !sym.t<[s0, 16], f32> {
+  %r = aten.index_put(%x, [%i], %v, true) : (!sym.t<[s0, 16], f32>, !sym.t<[4], i64>, !sym.t<[4, 16], f32>) -> !sym.t<[s0, 16], f32>
+  func.return %r : !sym.t<[s0, 16], f32>
+}
+
+// CHECK-LABEL: func.func @mask_put(
+// CHECK-NEXT: [[V0:%\w+]] = prims.broadcast %v {dims = []} : !sym.t<[], f32> -> !sym.t<[s0, 16], f32>
+// CHECK-NEXT: [[V1:%\w+]] = prims.select %m, [[V0]], %x : !sym.t<[s0, 16], i1>, !sym.t<[s0, 16], f32>, !sym.t<[s0, 16], f32> -> !sym.t<[s0, 16], f32>
+// CHECK-NEXT: func.return [[V1]] : !sym.t<[s0, 16], f32>
+func.func @mask_put(%x: !sym.t<[s0, 16], f32>, %m: !sym.t<[s0, 16], i1>, %v: !sym.t<[], f32>) -> !sym.t<[s0, 16], f32> {
+  %r = aten.index_put(%x, [%m], %v) : (!sym.t<[s0, 16], f32>, !sym.t<[s0, 16], i1>, !sym.t<[], f32>) -> !sym.t<[s0, 16], f32>
+  func.return %r : !sym.t<[s0, 16], f32>
+}
+
+// The number of elements is not known: left as a call.
+// CHECK-LABEL: func.func @mask_index(
+// CHECK-NEXT: [[R:%\w+]] = aten.index.Tensor(%x, [%m]) : (!sym.t<[s0, 16], f32>, !sym.t<[s0, 16], i1>) -> !sym.t<[u0], f32>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[u0], f32>
+func.func @mask_index(%x: !sym.t<[s0, 16], f32>, %m: !sym.t<[s0, 16], i1>) -> !sym.t<[u0], f32> {
+  %r = aten.index.Tensor(%x, [%m]) : (!sym.t<[s0, 16], f32>, !sym.t<[s0, 16], i1>) -> !sym.t<[u0], f32>
+  func.return %r : !sym.t<[u0], f32>
+}
+
+// CHECK-LABEL: func.func @index_copy(
+// CHECK-NEXT: [[V0:%\w+]] = prims.broadcast %i {dims = [1]} : !sym.t<[4], i64> -> !sym.t<[s0, 4], i64>
+// CHECK-NEXT: [[V1:%\w+]] = prims.scatter %x{{\[}}[[V0]]{{\]}}, %v {index = [d0, i0], combine = none, message = "index out of range in self"} : !sym.t<[s0, 16], f32>, !sym.t<[s0, 4], i64>, !sym.t<[s0, 4], f32> -> !sym.t<[s0, 16], f32>
+// CHECK-NEXT: func.return [[V1]] : !sym.t<[s0, 16], f32>
+func.func @index_copy(%x: !sym.t<[s0, 16], f32>, %i: !sym.t<[4], i64>, %v: !sym.t<[s0, 4], f32>) -> !sym.t<[s0, 16], f32> {
+  %r = aten.index_copy(%x, 1, %i, %v) : (!sym.t<[s0, 16], f32>, !sym.t<[4], i64>, !sym.t<[s0, 4], f32>) -> !sym.t<[s0, 16], f32>
+  func.return %r : !sym.t<[s0, 16], f32>
+}
+
+// CHECK-LABEL: func.func @embedding_backward(
+// CHECK-NEXT: [[V0:%\w+]] = prims.full {value = 0} : !sym.t<[4], i64>
+// CHECK-NEXT: [[V1:%\w+]] = prims.ne %i, [[V0]] : !sym.t<[4], i64> -> !sym.t<[4], i1>
+// CHECK-NEXT: [[V2:%\w+]] = prims.broadcast [[V1]] {dims = [0]} : !sym.t<[4], i1> -> !sym.t<[4, 16], i1>
+// CHECK-NEXT: [[V3:%\w+]] = prims.full {value = 0.0} : !sym.t<[4, 16], f32>
+// CHECK-NEXT: [[V4:%\w+]] = prims.select [[V2]], %g, [[V3]] : !sym.t<[4, 16], i1>, !sym.t<[4, 16], f32>, !sym.t<[4, 16], f32> -> !sym.t<[4, 16], f32>
+// CHECK-NEXT: [[V5:%\w+]] = prims.full {value = 0.0} : !sym.t<[100, 16], f32>
+// CHECK-NEXT: [[V6:%\w+]] = prims.broadcast %i {dims = [0]} : !sym.t<[4], i64> -> !sym.t<[4, 16], i64>
+// CHECK-NEXT: [[V7:%\w+]] = prims.scatter [[V5]]{{\[}}[[V6]]{{\]}}, [[V4]] {index = [i0, d1], combine = add, message = "index out of range in self"} : !sym.t<[100, 16], f32>, !sym.t<[4, 16], i64>, !sym.t<[4, 16], f32> -> !sym.t<[100, 16], f32>
+// CHECK-NEXT: func.return [[V7]] : !sym.t<[100, 16], f32>
+func.func @embedding_backward(%g: !sym.t<[4, 16], f32>, %i: !sym.t<[4], i64>) -> !sym.t<[100, 16], f32> {
+  %r = aten.embedding_dense_backward(%g, %i, 100, 0, false) : (!sym.t<[4, 16], f32>, !sym.t<[4], i64>) -> !sym.t<[100, 16], f32>
+  func.return %r : !sym.t<[100, 16], f32>
+}

@@ -1,0 +1,79 @@
+// RUN: lamella-opt %s -p 'aten-to-prims' | filecheck %s
+// Reductions: f16 and bf16 in f32, kept dims by a broadcast.
+
+// CHECK-LABEL: func.func @sum_keepdim(
+// CHECK-NEXT: [[V0:%\w+]] = prims.reduce %x {kind = sum, dims = [1]} : !sym.t<[s0, 16], f32> -> !sym.t<[s0], f32>
+// CHECK-NEXT: [[V1:%\w+]] = prims.broadcast [[V0]] {dims = [0]} : !sym.t<[s0], f32> -> !sym.t<[s0, 1], f32>
+// CHECK-NEXT: func.return [[V1]] : !sym.t<[s0, 1], f32>
+func.func @sum_keepdim(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[s0, 1], f32> {
+  %r = aten.sum.dim_IntList(%x, [1], true) : (!sym.t<[s0, 16], f32>) -> !sym.t<[s0, 1], f32>
+  func.return %r : !sym.t<[s0, 1], f32>
+}
+
+// CHECK-LABEL: func.func @sum_bf16(
+// CHECK-NEXT: [[V0:%\w+]] = prims.convert %x : !sym.t<[s0, 16], bf16> -> !sym.t<[s0, 16], f32>
+// CHECK-NEXT: [[V1:%\w+]] = prims.reduce [[V0]] {kind = sum, dims = [0, 1]} : !sym.t<[s0, 16], f32> -> !sym.t<[], f32>
+// CHECK-NEXT: [[V2:%\w+]] = prims.convert [[V1]] {rounding} : !sym.t<[], f32> -> !sym.t<[], bf16>
+// CHECK-NEXT: func.return [[V2]] : !sym.t<[], bf16>
+func.func @sum_bf16(%x: !sym.t<[s0, 16], bf16>) -> !sym.t<[], bf16> {
+  %r = aten.sum(%x) : (!sym.t<[s0, 16], bf16>) -> !sym.t<[], bf16>
+  func.return %r : !sym.t<[], bf16>
+}
+
+// CHECK-LABEL: func.func @sum_bool(
+// CHECK-NEXT: [[V0:%\w+]] = prims.convert %x : !sym.t<[s0], i1> -> !sym.t<[s0], i64>
+// CHECK-NEXT: [[V1:%\w+]] = prims.reduce [[V0]] {kind = sum, dims = [0]} : !sym.t<[s0], i64> -> !sym.t<[], i64>
+// CHECK-NEXT: func.return [[V1]] : !sym.t<[], i64>
+func.func @sum_bool(%x: !sym.t<[s0], i1>) -> !sym.t<[], i64> {
+  %r = aten.sum(%x) : (!sym.t<[s0], i1>) -> !sym.t<[], i64>
+  func.return %r : !sym.t<[], i64>
+}
+
+// CHECK-LABEL: func.func @mean(
+// CHECK-NEXT: [[V0:%\w+]] = prims.reduce %x {kind = sum, dims = [0]} : !sym.t<[s0, 16], f32> -> !sym.t<[16], f32>
+// CHECK-NEXT: [[V1:%\w+]] = prims.full {value = s0} : !sym.t<[16], f32>
+// CHECK-NEXT: [[V2:%\w+]] = prims.div [[V0]], [[V1]] : !sym.t<[16], f32>
+// CHECK-NEXT: func.return [[V2]] : !sym.t<[16], f32>
+func.func @mean(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[16], f32> {
+  %r = aten.mean.dim(%x, [0]) : (!sym.t<[s0, 16], f32>) -> !sym.t<[16], f32>
+  func.return %r : !sym.t<[16], f32>
+}
+
+// CHECK-LABEL: func.func @max_dim(
+// CHECK-NEXT: [[V0:%\w+]] = prims.reduce %x {kind = max, dims = [1]} : !sym.t<[s0, 16], f32> -> !sym.t<[s0], f32>
+// CHECK-NEXT: [[V1:%\w+]] = prims.reduce %x {kind = argmax, dims = [1]} : !sym.t<[s0, 16], f32> -> !sym.t<[s0], i64>
+// CHECK-NEXT: func.return [[V0]], [[V1]] : !sym.t<[s0], f32>, !sym.t<[s0], i64>
+func.func @max_dim(%x: !sym.t<[s0, 16], f32>) -> (!sym.t<[s0], f32>, !sym.t<[s0], i64>) {
+  %v, %i = aten.max.dim(%x, 1) : (!sym.t<[s0, 16], f32>) -> (!sym.t<[s0], f32>, !sym.t<[s0], i64>)
+  func.return %v, %i : !sym.t<[s0], f32>, !sym.t<[s0], i64>
+}
+
+// CHECK-LABEL: func.func @var(
+// CHECK-NEXT: [[V0:%\w+]] = prims.convert %x : !sym.t<[s0, 16], f32> -> !sym.t<[s0, 16], f64>
+// CHECK-NEXT: [[V1:%\w+]], [[V2:%\w+]] = prims.var_mean [[V0]] {dims = [1]} : !sym.t<[s0, 16], f64> -> !sym.t<[s0], f64>, !sym.t<[s0], f64>
+// CHECK-NEXT: [[V3:%\w+]] = prims.full {value = 1.0666666666666667} : !sym.t<[s0], f64>
+// CHECK-NEXT: [[V4:%\w+]] = prims.mul [[V2]], [[V3]] : !sym.t<[s0], f64>
+// CHECK-NEXT: [[V5:%\w+]] = prims.convert [[V4]] : !sym.t<[s0], f64> -> !sym.t<[s0], f32>
+// CHECK-NEXT: func.return [[V5]] : !sym.t<[s0], f32>
+func.func @var(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[s0], f32> {
+  %r = aten.var.correction(%x, [1], correction = 1) : (!sym.t<[s0, 16], f32>) -> !sym.t<[s0], f32>
+  func.return %r : !sym.t<[s0], f32>
+}
+
+// CHECK-LABEL: func.func @any(
+// CHECK-NEXT: [[V0:%\w+]] = prims.convert %x : !sym.t<[s0, 4], i64> -> !sym.t<[s0, 4], i1>
+// CHECK-NEXT: [[V1:%\w+]] = prims.reduce [[V0]] {kind = any, dims = [0]} : !sym.t<[s0, 4], i1> -> !sym.t<[4], i1>
+// CHECK-NEXT: func.return [[V1]] : !sym.t<[4], i1>
+func.func @any(%x: !sym.t<[s0, 4], i64>) -> !sym.t<[4], i1> {
+  %r = aten.any.dim(%x, 0) : (!sym.t<[s0, 4], i64>) -> !sym.t<[4], i1>
+  func.return %r : !sym.t<[4], i1>
+}
+
+// CHECK-LABEL: func.func @cumsum(
+// CHECK-NEXT: [[V0:%\w+]] = prims.convert %x : !sym.t<[s0], i1> -> !sym.t<[s0], i64>
+// CHECK-NEXT: [[V1:%\w+]] = prims.scan [[V0]] {kind = sum, dim = 0} : !sym.t<[s0], i64>
+// CHECK-NEXT: func.return [[V1]] : !sym.t<[s0], i64>
+func.func @cumsum(%x: !sym.t<[s0], i1>) -> !sym.t<[s0], i64> {
+  %r = aten.cumsum(%x, 0) : (!sym.t<[s0], i1>) -> !sym.t<[s0], i64>
+  func.return %r : !sym.t<[s0], i64>
+}

@@ -1,0 +1,147 @@
+// RUN: lamella-opt %s --split-input-file -p 'loop-schedule{bits=512}' | filecheck %s
+// RUN: lamella-opt %s --split-input-file -p 'loop-schedule{bits=256}' | filecheck %s --check-prefix AVX2
+
+// Contiguous dims are one, cut into blocks.
+
+// CHECK:      loop.kernel @k(%x: !sym.t<[1048576], f32>) outs(%y: !sym.t<[1048576], f32>) sizes [] grid [b0 = 256] attributes {grain = 2 : i64}
+// CHECK-NEXT:   loop.for [d0 = 4096*b0 : 4096*b0 + 4096] attributes {vector = "d0", lanes = 16 : i64, unroll = 2 : i64}
+// CHECK-NEXT:     loop.load %x[d0]
+// AVX2:         attributes {vector = "d0", lanes = 8 : i64, unroll = 2 : i64}
+loop.kernel @k(%x: !sym.t<[16, 256, 256], f32>) outs(%y: !sym.t<[16, 256, 256], f32>) sizes [] grid [d0 = 16, d1 = 256, d2 = 256] {
+  %0 = loop.load %x[d0, d1, d2] : !sym.t<[16, 256, 256], f32>
+  %1 = arith.negf %0 : f32
+  loop.store %1, %y[d0, d1, d2] : !sym.t<[16, 256, 256], f32>
+  loop.end
+}
+
+// -----
+
+// A broadcast row: what does not change along it is loaded before the loop. The lanes are those of most of the work.
+
+// CHECK:      grid [d0 = s0]
+// CHECK-NEXT:   [[A:%.*]] = loop.load %x[d0]
+// CHECK-NEXT:   loop.for [d1 = 768] attributes {vector = "d1", lanes = 16 : i64, unroll = 2 : i64}
+// CHECK-NEXT:     loop.load %w[d1]
+loop.kernel @k(%x: !sym.t<[s0], f32>, %w: !sym.t<[768], bf16>) outs(%y: !sym.t<[s0, 768], f32>) sizes [s0] grid [d0 = s0, d1 = 768] {
+  %0 = loop.load %x[d0] : !sym.t<[s0], f32>
+  %1 = loop.load %w[d1] : !sym.t<[768], bf16>
+  %2 = arith.extf %1 : bf16 to f32
+  %3 = arith.addf %0, %2 : f32
+  loop.store %3, %y[d0, d1] : !sym.t<[s0, 768], f32>
+  loop.end
+}
+
+// -----
+
+// A transpose goes in tiles, through scratch: contiguous in, across, contiguous out.
+
+// CHECK:      grid [b0 = 32, b1 = 16]
+// CHECK-NEXT:   [[T:%.*]] = loop.scratch : !sym.t<[64, 33], f32>
+// CHECK-NEXT:   loop.for [d1 = 64*b1 : 64*b1 + 64, d0 = 32*b0 : 32*b0 + 32] attributes {vector = "d0"
+// CHECK-NEXT:     [[A:%.*]] = loop.load %x[d1, d0]
+// CHECK-NEXT:     loop.store [[A]], [[T]][-64*b1 + d1, -32*b0 + d0]
+// CHECK:        loop.for [d0 = 32*b0 : 32*b0 + 32, d1 = 64*b1 : 64*b1 + 64] attributes {vector = "d1"
+// CHECK-NEXT:     [[B:%.*]] = loop.load [[T]][-64*b1 + d1, -32*b0 + d0]
+// CHECK-NEXT:     loop.store [[B]], %y[d0, d1]
+loop.kernel @k(%x: !sym.t<[1024, 1024], f32>) outs(%y: !sym.t<[1024, 1024], f32>) sizes [] grid [d0 = 1024, d1 = 1024] {
+  %0 = loop.load %x[d1, d0] : !sym.t<[1024, 1024], f32>
+  loop.store %0, %y[d0, d1] : !sym.t<[1024, 1024], f32>
+  loop.end
+}
+
+// -----
+
+// A column sum: blocks of columns side by side, the sum inside.
+
+// CHECK:      grid [b0 = floordiv(s1 + 63, 64)]
+// CHECK-NEXT:   loop.for [d0 = 64*b0 : min(s1, 64*b0 + 64)] attributes {vector = "d0", lanes = 16 : i64, unroll = 4 : i64} {
+// CHECK-NEXT:     [[S:%.*]] = loop.for [r0 = s0] reduce [add] {
+// CHECK-NEXT:       loop.load %x[r0, d0]
+// CHECK:          loop.store [[S]], %y[d0]
+loop.kernel @k(%x: !sym.t<[s0, s1], f32>) outs(%y: !sym.t<[s1], f32>) sizes [s0, s1] grid [d0 = s1] {
+  %0 = loop.for [r0 = s0] reduce [add] {
+    %1 = loop.load %x[r0, d0] : !sym.t<[s0, s1], f32>
+    loop.yield %1 : f32
+  } : f32
+  loop.store %0, %y[d0] : !sym.t<[s1], f32>
+  loop.end
+}
+
+// -----
+
+// Columns with a buffer of their own: one for the whole block.
+
+// CHECK:      loop.scratch : !sym.t<[100, 64], f32>
+// CHECK-NEXT: loop.for [d0 = 64*b0 : 64*b0 + 64]
+// CHECK:        loop.store {{%.*}}, {{%.*}}[r0, -64*b0 + d0]
+// CHECK:        loop.load {{%.*}}[d1, -64*b0 + d0]
+loop.kernel @k(%x: !sym.t<[100, 640], f32>) outs(%y: !sym.t<[100, 640], f32>) sizes [] grid [d0 = 640] {
+  %e = loop.scratch : !sym.t<[100], f32>
+  %0 = loop.for [r0 = 100] reduce [add] {
+    %1 = loop.load %x[r0, d0] : !sym.t<[100, 640], f32>
+    %2 = math.exp %1 : f32
+    loop.store %2, %e[r0] : !sym.t<[100], f32>
+    loop.yield %2 : f32
+  } : f32
+  loop.for [d1 = 100] {
+    %1 = loop.load %e[d1] : !sym.t<[100], f32>
+    %2 = arith.divf %1, %0 : f32
+    loop.store %2, %y[d1, d0] : !sym.t<[100, 640], f32>
+    loop.yield
+  }
+  loop.end
+}
+
+// -----
+
+// cat: a loop for each part, without masks; in the second one the first operand is not read.
+
+// CHECK:      loop.for [d1 = 32]
+// CHECK-NEXT:   [[A:%.*]] = loop.load %x[d0, d1] : !sym.t<[8, 32], f32>
+// CHECK-NEXT:   loop.store [[A]], %z[d0, d1]
+// CHECK:      loop.for [d1 = 32 : 64]
+// CHECK-NEXT:   [[B:%.*]] = loop.load %y[d0, d1 - 32] : !sym.t<[8, 32], f32>
+// CHECK-NEXT:   loop.store [[B]], %z[d0, d1]
+loop.kernel @k(%x: !sym.t<[8, 32], f32>, %y: !sym.t<[8, 32], f32>) outs(%z: !sym.t<[8, 64], f32>) sizes [] grid [d0 = 8] {
+  loop.for [d1 = 64] {
+    %p = loop.pred [lt(d1, 32)]
+    %a = loop.load %x[d0, d1] mask [lt(d1, 32)] other 0.0 : f32 : !sym.t<[8, 32], f32>
+    %b = loop.load %y[d0, d1 - 32] mask [ge(d1, 32)] other 0.0 : f32 : !sym.t<[8, 32], f32>
+    %c = arith.select %p, %a, %b : f32
+    loop.store %c, %z[d0, d1] : !sym.t<[8, 64], f32>
+    loop.yield
+  }
+  loop.end
+}
+
+// -----
+
+// Updates at an index from memory keep their order: no vector along the dim that may meet itself.
+
+// CHECK:      loop.for [d0 = 100] {
+loop.kernel @k(%i: !sym.t<[100], i64>) outs(%y: !sym.t<[8], f32>) sizes [] grid [] {
+  loop.for [d0 = 100] {
+    %0 = loop.load %i[d0] : !sym.t<[100], i64>
+    %1 = arith.constant 1.0 : f32
+    loop.store %1, %y[v0](%0) combine add : !sym.t<[8], f32>
+    loop.yield
+  }
+  loop.end
+}
+
+// -----
+
+// channels_last: dims in the order of memory, the spatial ones as one, the channels as the vector; dims of one point go.
+
+// CHECK:      loop.kernel @k(%x: !sym.t<[6272, 64], f32>, %w: !sym.t<[64], f32>) outs(%y: !sym.t<[6272, 64], f32>)
+// CHECK-SAME:   grid [b0 = 98]
+// CHECK-NEXT:   loop.for [d0 = 64*b0 : 64*b0 + 64, d1 = 64] attributes {vector = "d1"
+// CHECK-NEXT:     loop.load %x[d0, d1]
+// CHECK-NEXT:     loop.load %w[d1]
+loop.kernel @k(%x: !sym.t<[8, 64, 28, 28], f32, strides=[50176, 1, 1792, 64]>, %w: !sym.t<[64], f32>) outs(%y: !sym.t<[8, 64, 28, 28], f32, strides=[50176, 1, 1792, 64]>) sizes [] grid [d0 = 8, d1 = 64, d2 = 28, d3 = 28, d4 = 1] {
+  %0 = loop.load %x[d0, d1, d2, d3] : !sym.t<[8, 64, 28, 28], f32, strides=[50176, 1, 1792, 64]>
+  %1 = loop.load %w[d1] : !sym.t<[64], f32>
+  %2 = arith.mulf %0, %1 : f32
+  loop.store %2, %y[d0, d1, d2, d3] : !sym.t<[8, 64, 28, 28], f32, strides=[50176, 1, 1792, 64]>
+  loop.end
+}

@@ -1,0 +1,156 @@
+// RUN: lamella-opt %s -p 'prims-canonicalize' | filecheck %s
+// Constants, neutral operands, conversions and views.
+
+// CHECK-LABEL: func.func @constants(
+// CHECK-NEXT: [[C:%\w+]] = prims.full {value = 1.0} : !sym.t<[4], f32>
+// CHECK-NEXT: [[R:%\w+]] = prims.sub %x, [[C]] : !sym.t<[4], f32>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[4], f32>
+func.func @constants(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  %a = prims.full {value = 2.0} : !sym.t<[4], f32>
+  %b = prims.full {value = 0.5} : !sym.t<[4], f32>
+  %c = prims.mul %a, %b : !sym.t<[4], f32>
+  %r = prims.sub %x, %c : !sym.t<[4], f32>
+  func.return %r : !sym.t<[4], f32>
+}
+
+// CHECK-LABEL: func.func @times_one(
+// CHECK-NEXT: [[R:%\w+]] = prims.exp %x : !sym.t<[4], f32>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[4], f32>
+func.func @times_one(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  %a = prims.full {value = 1.0} : !sym.t<[4], f32>
+  %b = prims.mul %x, %a : !sym.t<[4], f32>
+  %r = prims.exp %b : !sym.t<[4], f32>
+  func.return %r : !sym.t<[4], f32>
+}
+
+// x + 0.0 is not x: -0.0 becomes 0.0.
+// CHECK-LABEL: func.func @plus_zero(
+// CHECK-NEXT: [[A:%\w+]] = prims.full {value = 0.0} : !sym.t<[4], f32>
+// CHECK-NEXT: [[R:%\w+]] = prims.add %x, [[A]] : !sym.t<[4], f32>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[4], f32>
+func.func @plus_zero(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  %a = prims.full {value = 0.0} : !sym.t<[4], f32>
+  %r = prims.add %x, %a : !sym.t<[4], f32>
+  func.return %r : !sym.t<[4], f32>
+}
+
+// CHECK-LABEL: func.func @plus_negative_zero(
+// CHECK-NEXT: [[R:%\w+]] = prims.neg %x : !sym.t<[4], f32>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[4], f32>
+func.func @plus_negative_zero(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  %a = prims.full {value = -0.0} : !sym.t<[4], f32>
+  %b = prims.add %x, %a : !sym.t<[4], f32>
+  %r = prims.neg %b : !sym.t<[4], f32>
+  func.return %r : !sym.t<[4], f32>
+}
+
+// Eager's rounding in between is dropped, the last one stays.
+// CHECK-LABEL: func.func @rounding(
+// CHECK-NEXT: [[A:%\w+]] = prims.convert %x : !sym.t<[4], bf16> -> !sym.t<[4], f32>
+// CHECK-NEXT: [[B:%\w+]] = prims.exp [[A]] : !sym.t<[4], f32>
+// CHECK-NEXT: [[E:%\w+]] = prims.neg [[B]] : !sym.t<[4], f32>
+// CHECK-NEXT: [[R:%\w+]] = prims.convert [[E]] {rounding} : !sym.t<[4], f32> -> !sym.t<[4], bf16>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[4], bf16>
+func.func @rounding(%x: !sym.t<[4], bf16>) -> !sym.t<[4], bf16> {
+  %a = prims.convert %x : !sym.t<[4], bf16> -> !sym.t<[4], f32>
+  %b = prims.exp %a : !sym.t<[4], f32>
+  %c = prims.convert %b {rounding} : !sym.t<[4], f32> -> !sym.t<[4], bf16>
+  %d = prims.convert %c : !sym.t<[4], bf16> -> !sym.t<[4], f32>
+  %e = prims.neg %d : !sym.t<[4], f32>
+  %r = prims.convert %e {rounding} : !sym.t<[4], f32> -> !sym.t<[4], bf16>
+  func.return %r : !sym.t<[4], bf16>
+}
+
+// CHECK-LABEL: func.func @rounding_through_views(
+// CHECK-NEXT: [[D:%\w+]] = prims.reshape %x : !sym.t<[4], f32> -> !sym.t<[2, 2], f32>
+// CHECK-NEXT: [[R:%\w+]] = prims.neg [[D]] : !sym.t<[2, 2], f32>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[2, 2], f32>
+func.func @rounding_through_views(%x: !sym.t<[4], f32>) -> !sym.t<[2, 2], f32> {
+  %c = prims.convert %x {rounding} : !sym.t<[4], f32> -> !sym.t<[4], bf16>
+  %v = prims.reshape %c : !sym.t<[4], bf16> -> !sym.t<[2, 2], bf16>
+  %d = prims.convert %v : !sym.t<[2, 2], bf16> -> !sym.t<[2, 2], f32>
+  %r = prims.neg %d : !sym.t<[2, 2], f32>
+  func.return %r : !sym.t<[2, 2], f32>
+}
+
+// A conversion that the program asks for stays.
+// CHECK-LABEL: func.func @asked_for(
+// CHECK-NEXT: [[C:%\w+]] = prims.convert %x : !sym.t<[4], f32> -> !sym.t<[4], bf16>
+// CHECK-NEXT: [[R:%\w+]] = prims.convert [[C]] : !sym.t<[4], bf16> -> !sym.t<[4], f32>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[4], f32>
+func.func @asked_for(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  %c = prims.convert %x : !sym.t<[4], f32> -> !sym.t<[4], bf16>
+  %r = prims.convert %c : !sym.t<[4], bf16> -> !sym.t<[4], f32>
+  func.return %r : !sym.t<[4], f32>
+}
+
+// CHECK-LABEL: func.func @widening(
+// CHECK-NEXT: [[R:%\w+]] = prims.neg %x : !sym.t<[4], bf16>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[4], bf16>
+func.func @widening(%x: !sym.t<[4], bf16>) -> !sym.t<[4], bf16> {
+  %a = prims.convert %x : !sym.t<[4], bf16> -> !sym.t<[4], f32>
+  %b = prims.convert %a : !sym.t<[4], f32> -> !sym.t<[4], bf16>
+  %r = prims.neg %b : !sym.t<[4], bf16>
+  func.return %r : !sym.t<[4], bf16>
+}
+
+// CHECK-LABEL: func.func @views(
+// CHECK-NEXT: [[D:%\w+]] = prims.reshape %x : !sym.t<[s0, 16], f32> -> !sym.t<[16, s0], f32>
+// CHECK-NEXT: [[R:%\w+]] = prims.neg [[D]] : !sym.t<[16, s0], f32>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[16, s0], f32>
+func.func @views(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[16, s0], f32> {
+  %a = prims.transpose %x {perm = [1, 0]} : !sym.t<[s0, 16], f32> -> !sym.t<[16, s0], f32, strides=[1, 16]>
+  %b = prims.transpose %a {perm = [1, 0]} : !sym.t<[16, s0], f32, strides=[1, 16]> -> !sym.t<[s0, 16], f32>
+  %c = prims.reshape %b : !sym.t<[s0, 16], f32> -> !sym.t<[s0, 4, 4], f32>
+  %d = prims.reshape %c : !sym.t<[s0, 4, 4], f32> -> !sym.t<[16, s0], f32>
+  %r = prims.neg %d : !sym.t<[16, s0], f32>
+  func.return %r : !sym.t<[16, s0], f32>
+}
+
+// CHECK-LABEL: func.func @slices(
+// CHECK-NEXT: [[B:%\w+]] = prims.slice %x {start = [4], stop = [23], step = [6]} : !sym.t<[32], f32> -> !sym.t<[4], f32, strides=[6]>
+// CHECK-NEXT: [[R:%\w+]] = prims.neg [[B]] : !sym.t<[4], f32, strides=[6]> -> !sym.t<[4], f32>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[4], f32>
+func.func @slices(%x: !sym.t<[32], f32>) -> !sym.t<[4], f32> {
+  %a = prims.slice %x {start = [2], stop = [30], step = [2]} : !sym.t<[32], f32> -> !sym.t<[14], f32, strides=[2]>
+  %b = prims.slice %a {start = [1], stop = [12], step = [3]} : !sym.t<[14], f32, strides=[2]> -> !sym.t<[4], f32, strides=[6]>
+  %r = prims.neg %b : !sym.t<[4], f32, strides=[6]> -> !sym.t<[4], f32>
+  func.return %r : !sym.t<[4], f32>
+}
+
+// CHECK-LABEL: func.func @equal(
+// CHECK-NEXT: [[A:%\w+]] = prims.exp %x : !sym.t<[4], f32>
+// CHECK-NEXT: [[R:%\w+]] = prims.add [[A]], [[A]] : !sym.t<[4], f32>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[4], f32>
+func.func @equal(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  %a = prims.exp %x : !sym.t<[4], f32>
+  %b = prims.exp %x : !sym.t<[4], f32>
+  %r = prims.add %a, %b : !sym.t<[4], f32>
+  func.return %r : !sym.t<[4], f32>
+}
+
+// CHECK-LABEL: func.func @dead(
+// CHECK-NEXT: [[R:%\w+]] = prims.log %x : !sym.t<[4], f32>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[4], f32>
+func.func @dead(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  %a = prims.exp %x : !sym.t<[4], f32>
+  %b = prims.neg %a : !sym.t<[4], f32>
+  %r = prims.log %x : !sym.t<[4], f32>
+  func.return %r : !sym.t<[4], f32>
+}
+
+// An index that is known is an expression, and surely within bounds.
+// CHECK-LABEL: func.func @index_is_iota(
+// CHECK-NEXT: [[R:%\w+]] = prims.gather %x[] {index = [d0, d1]} : !sym.t<[s0, 16], f32> -> !sym.t<[s0, 4], f32>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[s0, 4], f32>
+func.func @index_is_iota(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[s0, 4], f32> {
+  %i = prims.iota {dim = 0} : !sym.t<[4], i64>
+  %z = prims.full {value = 0} : !sym.t<[4], i64>
+  %n = prims.full {value = 16} : !sym.t<[4], i64>
+  %lt = prims.lt %i, %z : !sym.t<[4], i64> -> !sym.t<[4], i1>
+  %e = prims.add %i, %n : !sym.t<[4], i64>
+  %w = prims.select %lt, %e, %i : !sym.t<[4], i1>, !sym.t<[4], i64>, !sym.t<[4], i64> -> !sym.t<[4], i64>
+  %b = prims.broadcast %w {dims = [1]} : !sym.t<[4], i64> -> !sym.t<[s0, 4], i64>
+  %r = prims.gather %x[%b] {index = [d0, i0], message = "index out of bounds"} : !sym.t<[s0, 16], f32>, !sym.t<[s0, 4], i64> -> !sym.t<[s0, 4], f32>
+  func.return %r : !sym.t<[s0, 4], f32>
+}

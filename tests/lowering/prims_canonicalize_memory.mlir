@@ -1,0 +1,66 @@
+// RUN: lamella-opt %s -p 'prims-canonicalize' | filecheck %s
+// Results of a function keep memory of their own, whatever is folded.
+
+// A copy that leaves is made.
+// CHECK-LABEL: func.func @copy_of_argument(
+// CHECK-NEXT: [[V0:%\w+]] = prims.convert %x : !sym.t<[4], f32>
+// CHECK-NEXT: func.return [[V0]] : !sym.t<[4], f32>
+func.func @copy_of_argument(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  %r = prims.convert %x : !sym.t<[4], f32>
+  func.return %r : !sym.t<[4], f32>
+}
+
+// CHECK-LABEL: func.func @copy_inside(
+// CHECK-NEXT: [[R:%\w+]] = prims.exp %x : !sym.t<[4], f32>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[4], f32>
+func.func @copy_inside(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  %c = prims.convert %x : !sym.t<[4], f32>
+  %r = prims.exp %c : !sym.t<[4], f32>
+  func.return %r : !sym.t<[4], f32>
+}
+
+// CHECK-LABEL: func.func @layout_for_a_call(
+// CHECK-NEXT: [[E:%\w+]] = prims.exp %x : !sym.t<[4, 4], f32, strides=[1, 4]> -> !sym.t<[4, 4], f32>
+// CHECK-NEXT: [[V0:%\w+]] = prims.convert %x : !sym.t<[4, 4], f32, strides=[1, 4]> -> !sym.t<[4, 4], f32>
+// CHECK-NEXT: [[R:%\w+]] = aten.mm([[V0]], [[E]]) : (!sym.t<[4, 4], f32>, !sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[4, 4], f32>
+func.func @layout_for_a_call(%x: !sym.t<[4, 4], f32, strides=[1, 4]>) -> !sym.t<[4, 4], f32> {
+  %c = prims.convert %x : !sym.t<[4, 4], f32, strides=[1, 4]> -> !sym.t<[4, 4], f32>
+  %e = prims.exp %c : !sym.t<[4, 4], f32>
+  %r = aten.mm(%c, %e) : (!sym.t<[4, 4], f32>, !sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32>
+  func.return %r : !sym.t<[4, 4], f32>
+}
+
+// Two results, two tensors.
+// CHECK-LABEL: func.func @equal_results(
+// CHECK-NEXT: [[A:%\w+]] = prims.exp %x : !sym.t<[4], f32>
+// CHECK-NEXT: [[V0:%\w+]] = prims.convert [[A]] : !sym.t<[4], f32>
+// CHECK-NEXT: func.return [[A]], [[V0]] : !sym.t<[4], f32>, !sym.t<[4], f32>
+func.func @equal_results(%x: !sym.t<[4], f32>) -> (!sym.t<[4], f32>, !sym.t<[4], f32>) {
+  %a = prims.exp %x : !sym.t<[4], f32>
+  %b = prims.exp %x : !sym.t<[4], f32>
+  func.return %a, %b : !sym.t<[4], f32>, !sym.t<[4], f32>
+}
+
+// CHECK-LABEL: func.func @view_of_copy(
+// CHECK-NEXT: [[R:%\w+]] = prims.reshape %x : !sym.t<[4], f32> -> !sym.t<[2, 2], f32>
+// CHECK-NEXT: [[V0:%\w+]] = prims.convert [[R]] : !sym.t<[2, 2], f32>
+// CHECK-NEXT: func.return [[V0]] : !sym.t<[2, 2], f32>
+func.func @view_of_copy(%x: !sym.t<[4], f32>) -> !sym.t<[2, 2], f32> {
+  %c = prims.convert %x : !sym.t<[4], f32>
+  %r = prims.reshape %c : !sym.t<[4], f32> -> !sym.t<[2, 2], f32>
+  func.return %r : !sym.t<[2, 2], f32>
+}
+
+// The copy is of what x was before.
+// CHECK-LABEL: func.func @written_later(
+// CHECK-NEXT: [[C:%\w+]] = prims.convert %x : !sym.t<[4], f32>
+// CHECK-NEXT: [[N:%\w+]] = prims.neg %x : !sym.t<[4], f32>
+// CHECK-NEXT: [[W:%\w+]] = aten.copy_(%x, [[N]]) : (!sym.t<[4], f32>, !sym.t<[4], f32>) -> !sym.t<[4], f32>
+// CHECK-NEXT: func.return [[C]] : !sym.t<[4], f32>
+func.func @written_later(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  %c = prims.convert %x : !sym.t<[4], f32>
+  %n = prims.neg %x : !sym.t<[4], f32>
+  %w = aten.copy_(%x, %n) : (!sym.t<[4], f32>, !sym.t<[4], f32>) -> !sym.t<[4], f32>
+  func.return %c : !sym.t<[4], f32>
+}

@@ -1,0 +1,75 @@
+// RUN: lamella-opt %s -p 'prims-to-loop' --split-input-file | filecheck %s
+
+// A view that leaves is a strided view of its storage where that gives the strides of its type.
+
+func.func @main(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[16, s0 - 1], f32, strides=[1, 16]> {
+  %0 = prims.slice %x {start = [1, 0], stop = [s0, 16], step = [1, 1]} : !sym.t<[s0, 16], f32> -> !sym.t<[s0 - 1, 16], f32>
+  %1 = prims.transpose %0 {perm = [1, 0]} : !sym.t<[s0 - 1, 16], f32> -> !sym.t<[16, s0 - 1], f32, strides=[1, 16]>
+  func.return %1 : !sym.t<[16, s0 - 1], f32, strides=[1, 16]>
+}
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %[[V:.*]] = loop.view %x offset [16] : !sym.t<[s0, 16], f32> -> !sym.t<[16, s0 - 1], f32, strides=[1, 16]>
+// CHECK-NEXT: func.return %[[V]]
+
+// -----
+// Otherwise a nest copies it.
+
+func.func @main(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[16, s0], f32> {
+  %0 = prims.transpose %x {perm = [1, 0]} : !sym.t<[s0, 16], f32> -> !sym.t<[16, s0], f32, strides=[1, 16]>
+  %1 = prims.convert %0 : !sym.t<[16, s0], f32, strides=[1, 16]> -> !sym.t<[16, s0], f32>
+  func.return %1 : !sym.t<[16, s0], f32>
+}
+// CHECK: %[[C:.*]] = loop.nest [d0 = 16, d1 = s0] {
+// CHECK-NEXT: %[[V:.*]] = loop.load %x[d1, d0]
+// CHECK-NEXT: loop.yield %[[V]] : f32
+// CHECK-NEXT: } : !sym.t<[16, s0], f32>
+// CHECK-NEXT: func.return %[[C]]
+
+// -----
+// A copy that leaves is a copy, though its strides would allow a view.
+
+func.func @main(%x: !sym.t<[16], f32>) -> !sym.t<[16], f32> {
+  %0 = prims.convert %x : !sym.t<[16], f32>
+  func.return %0 : !sym.t<[16], f32>
+}
+// CHECK: loop.nest [d0 = 16] {
+// CHECK-NEXT: loop.load %x[d0]
+
+// -----
+// A call that only reads may see the view instead of the copy.
+
+func.func @main(%x: !sym.t<[s0, s1, 16], f32>, %w: !sym.t<[16, 4], f32>) -> !sym.t<[s0*s1, 4], f32> {
+  %e = prims.exp %x : !sym.t<[s0, s1, 16], f32>
+  %0 = prims.reshape %e : !sym.t<[s0, s1, 16], f32> -> !sym.t<[s0*s1, 16], f32>
+  %c = prims.convert %0 : !sym.t<[s0*s1, 16], f32>
+  %1 = aten.mm(%c, %w) : (!sym.t<[s0*s1, 16], f32>, !sym.t<[16, 4], f32>) -> !sym.t<[s0*s1, 4], f32>
+  func.return %1 : !sym.t<[s0*s1, 4], f32>
+}
+// CHECK: %[[E:.*]] = loop.nest
+// CHECK: %[[V:.*]] = loop.view %[[E]] offset [0] : !sym.t<[s0, s1, 16], f32> -> !sym.t<[s0*s1, 16], f32>
+// CHECK-NEXT: aten.mm(%[[V]], %w)
+
+// -----
+// What expand repeats is written once.
+
+func.func @main(%x: !sym.t<[4], f32>, %y: !sym.t<[4], f32>) -> !sym.t<[s0, 8], f32, strides=[0, 1]> {
+  %0 = prims.cat %x, %y {dim = 0} : !sym.t<[4], f32> -> !sym.t<[8], f32>
+  %1 = prims.broadcast %0 {dims = [1]} : !sym.t<[8], f32> -> !sym.t<[s0, 8], f32, strides=[0, 1]>
+  func.return %1 : !sym.t<[s0, 8], f32, strides=[0, 1]>
+}
+// CHECK: %[[C:.*]] = loop.nest [d0 = 1, d1 = 8] {
+// CHECK: %[[V:.*]] = loop.view %[[C]] offset [0] : !sym.t<[1, 8], f32{{.*}}> -> !sym.t<[s0, 8], f32, strides=[0, 1]>
+// CHECK-NEXT: func.return %[[V]]
+
+// -----
+// Views over an argument that is written are copied before; the copy is what later uses see.
+
+func.func @main(%x: !sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32, strides=[1, 4]> {
+  %t = prims.transpose %x {perm = [1, 0]} : !sym.t<[4, 4], f32> -> !sym.t<[4, 4], f32, strides=[1, 4]>
+  %0 = aten.copy_(%x, %t) : (!sym.t<[4, 4], f32>, !sym.t<[4, 4], f32, strides=[1, 4]>) -> !sym.t<[4, 4], f32>
+  func.return %t : !sym.t<[4, 4], f32, strides=[1, 4]>
+}
+// CHECK: %[[T:.*]] = loop.nest [d0 = 4, d1 = 4] {
+// CHECK-NEXT: loop.load %x[d1, d0]
+// CHECK: aten.copy_(%x, %[[T]])
+// CHECK-NEXT: func.return %[[T]]

@@ -1,0 +1,110 @@
+"""loop-fuse and loop-schedule keep the answer: nests and their kernels, both interpreted, give the same bits."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, UnknownLoc
+
+from lamella.codegen.interpreter import run_module
+from lamella.dialects.context import make_context
+from lamella.dialects.text import parse_module, print_module
+from lamella.dialects.verify import verify
+from lamella.driver import native, run_passes
+from lamella.lowering import fuse_split, schedule_kernel
+from lamella.lowering.loop_fuse import LoopFuse
+from lamella.lowering.loop_schedule import LoopSchedule
+from lamella.lowering.prims_to_loop import PrimsToLoop
+from lamella.lowering.target import CpuTarget
+
+
+def _sibling(name: str) -> Any:
+    """The module of another test file, whose random programs serve here too."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+programs = _sibling("test_prims_to_loop").programs
+
+FUSERS = {
+    "as usual": LoopFuse(),
+    "no caches": LoopFuse(l1=64, l2=64, l3=64),
+    "many threads": LoopFuse(threads=1 << 20),
+}
+
+
+def check(module: ModuleOp, inputs: list[torch.Tensor], fuse: LoopFuse) -> ModuleOp:
+    """Run the nests, the fused kernels and the scheduled kernels, and compare bit by bit."""
+    nests = print_module(module)
+    wanted = run_module(module, [x.clone() for x in inputs])
+    for step in (fuse, LoopSchedule()):
+        step.apply(make_context(), module)
+        verify(module)
+        text = print_module(module)
+        assert print_module(parse_module(text)) == text
+        assert "loop.nest" not in text
+        assert not [op.name for op in module.walk() if isinstance(op.location, UnknownLoc) and op is not module]
+        got = run_module(module, [x.clone() for x in inputs])
+        for k, (g, w) in enumerate(zip(got, wanted, strict=True)):
+            assert g.dtype == w.dtype and g.shape == w.shape and g.stride() == w.stride()
+            same = (g == w) | ((g != g) & (w != w))
+            assert bool(same.all()), f"result {k} after {step.name}: {g} is not {w}\n{nests}\n{text}"
+    return module
+
+
+def lowered(drawn: Any) -> tuple[ModuleOp, list[torch.Tensor]]:
+    program, results = drawn
+    module = program.module(results)
+    PrimsToLoop().apply(make_context(), module)
+    for op in module.walk():
+        if isinstance(op, func.FuncOp):
+            op.location = program.block.last_op.location
+    return module, program.inputs
+
+
+@settings(max_examples=150)
+@given(programs(), st.sampled_from(sorted(FUSERS)))
+def test_random_programs(drawn: Any, machine: str) -> None:
+    check(*lowered(drawn), FUSERS[machine])
+
+
+@settings(max_examples=60)
+@given(programs())
+def test_random_programs_with_every_reduction_in_parts(drawn: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fuse_split, "LEAST", 4)
+        patch.setattr(fuse_split, "CHUNK", 2)
+        patch.setattr(fuse_split, "ROWS", 1)
+        check(*lowered(drawn), LoopFuse())
+
+
+@settings(max_examples=100)
+@given(programs())
+def test_random_programs_in_small_blocks(drawn: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"BLOCK": 3, "SHORT": 2, "COLUMNS": 2, "TILE": (2, 3)}.items():
+            patch.setattr(schedule_kernel, name, value)
+        check(*lowered(drawn), LoopFuse())
+
+
+@settings(max_examples=12)
+@given(programs())
+def test_random_programs_in_native_code(drawn: Any) -> None:
+    """Vectors, unrolling and parts of loops mean what the interpreter says the kernels mean."""
+    module, inputs = lowered(drawn)
+    wanted = run_module(module, [x.clone() for x in inputs])
+    run_passes(module, "loop-fuse,loop-schedule,bufferize,kernel-to-llvm,host-to-llvm")
+    got = native(module, CpuTarget.host())([x.clone() for x in inputs])
+    for g, w in zip(got, wanted, strict=True):
+        assert g.dtype == w.dtype and g.shape == w.shape
+        assert bool(((g == w) | ((g != g) & (w != w))).all())

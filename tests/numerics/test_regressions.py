@@ -1,0 +1,88 @@
+"""Faults that torch's operator database has found, each natively against eager: values, strides, inputs, aliases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from lamella.tools.op_check import check_call
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    # a scalar beside a vector in a call of an LLVM intrinsic
+    "copysign of a constant": (lambda x: torch.copysign(x, -3.14), (torch.tensor([1.0, -2.0, 0.0, 4.0, 5.0]),)),
+    # the only use of a number read from data is a size
+    "narrow from a tensor": (
+        lambda x, start: torch.narrow(x, 1, start, 2),
+        (torch.randn(3, 5), torch.tensor(1)),
+    ),
+    # sizes that only the slice itself gives, and offsets that only checks use
+    "split at a tensor": (lambda x, at: torch.tensor_split(x, at, 1), (torch.randn(3, 5), torch.tensor([1, 2, 4]))),
+    # AOTAutograd orders the check of the input by tokens
+    "inverse, which may raise": (torch.linalg.inv, (torch.eye(3) + torch.rand(3, 3),)),
+    # the forward graph returns a size that its own result has
+    "derivative of a selection": (
+        torch.masked_select,
+        (torch.randn(3, 5, requires_grad=True), torch.tensor([True, False, True, True, False])),
+    ),
+    # results that nobody uses, of other sizes than torch's tracing says
+    "bags of bf16": (
+        lambda w, i, o, p: torch.nn.functional.embedding_bag(i, w, o, mode="sum", per_sample_weights=p),
+        (
+            torch.randn(10, 5, dtype=torch.bfloat16),
+            torch.tensor([3, 1, 4, 1, 5]),
+            torch.tensor([0, 3]),
+            torch.randn(5, dtype=torch.bfloat16),
+        ),
+    ),
+    # without elements there is nothing to read, though the index is known
+    "unfold of an empty batch": (lambda x: -torch.nn.functional.unfold(-x, (2, 2)), (torch.zeros(0, 1, 5, 5),)),
+    "repeat of nothing": (lambda x: -(-x).repeat(2, 0, 3), (torch.randn(2, 3),)),
+    "expand of nothing": (lambda x: (-x).expand(0, 3).clone(), (torch.randn(3),)),
+    "atan2 of a constant": (lambda x: torch.atan2(torch.full_like(x, 2.5), x), (torch.randn(19),)),
+}
+
+DYNAMIC: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    # the divisors in the index of a nest that is fused into another are sizes too
+    "repeated weights": (
+        lambda x, mean, weight: torch.nn.functional.instance_norm(x, mean, mean, weight, weight, True, 0.5, 0.6),
+        (torch.randn(5, 5, 5), torch.randn(5), torch.randn(5)),
+    ),
+    # half of a size, exactly
+    "glu": (lambda x: torch.nn.functional.glu(x, 0), (torch.randn(6),)),
+    # sizes and scales that kernels cannot compute
+    "interpolate to a size": (lambda x: torch.nn.functional.interpolate(-x, [3]), (torch.randn(2, 3, 4),)),
+    "interpolate by a factor": (
+        lambda x: -torch.nn.functional.interpolate(-x, None, 0.6, "linear", None, True),
+        (torch.randn(2, 3, 4),),
+    ),
+    "attention over symbolic heads": (
+        lambda q, k: torch.nn.functional.scaled_dot_product_attention(q, k, k),
+        (torch.randn(4, 3, 8), torch.randn(4, 6, 8)),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", DYNAMIC, ids=str)
+def test_regression_with_symbolic_sizes(case: str) -> None:
+    f, args = DYNAMIC[case]
+    check_call(f, args, mode="dynamic")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_regression(case: str) -> None:
+    f, args = CASES[case]
+    mode = "gradient" if any(t.requires_grad for t in args) else "forward"
+    calls = check_call(f, args, mode=mode)
+    assert [c for c in calls if c.startswith("eager: ")] == []
+
+
+def test_singular_matrix_raises() -> None:
+    torch._dynamo.reset()
+    inverse = torch.compile(torch.linalg.inv, backend="lamella", options={"cache": False})
+    with pytest.raises(torch.linalg.LinAlgError, match="singular"):
+        inverse(torch.zeros(3, 3))

@@ -1,0 +1,126 @@
+"""Updates of tensors at indices from data, in place or not: what they leave behind is what eager leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+Case = Callable[[Tensor, Tensor, Tensor], Any]
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    torch._dynamo.reset()
+
+
+def base_used_later(x: Tensor, i: Tensor, v: Tensor) -> Any:
+    old = x.clone()
+    x.index_add_(1, i, v)
+    return old * 2 + x
+
+
+def base_read_by_the_update(x: Tensor, i: Tensor, v: Tensor) -> Any:
+    x.index_add_(1, i, x[:, i.flip(0)] * v)
+    return x.sum()
+
+
+def base_is_kept(x: Tensor, i: Tensor, v: Tensor) -> Any:
+    return x.index_add(1, i, v)
+
+
+def two_in_a_row(x: Tensor, i: Tensor, v: Tensor) -> Any:
+    x.index_add_(1, i, v)
+    x.index_add_(1, i.flip(0), v * 3)
+    return x.exp()
+
+
+def one_base_twice(x: Tensor, i: Tensor, v: Tensor) -> Any:
+    return x.index_add(1, i, v), x.index_add(1, i, -v)
+
+
+def into_a_view(x: Tensor, i: Tensor, v: Tensor) -> Any:
+    x[1:3].index_add_(1, i, v[1:3])
+    x[:, :, 2].index_add_(1, i, v[:, :, 2])
+    return x.mean()
+
+
+def into_a_transposed_view(x: Tensor, i: Tensor, v: Tensor) -> Any:
+    x.transpose(0, 1).index_add_(0, i, v.transpose(0, 1))
+
+
+def into_something_computed(x: Tensor, i: Tensor, v: Tensor) -> Any:
+    return torch.zeros_like(x).index_add(1, i, v), (x * 2).index_add(1, i, v)
+
+
+def overwritten(x: Tensor, i: Tensor, v: Tensor) -> Any:
+    """What meets is equal, as eager does not say which wins."""
+    x[:, i] = v[:, :1]
+    return x.amax(1)
+
+
+def several_indices(x: Tensor, i: Tensor, v: Tensor) -> Any:
+    x.index_put_((torch.arange(4)[:, None], i[None]), v, accumulate=True)
+
+
+def elements(x: Tensor, i: Tensor, v: Tensor) -> Any:
+    x.scatter_add_(1, i[None, :, None].expand_as(v), v)
+    return x.scatter_reduce(2, i[None, :5, None].expand(4, 5, 3) % 16, v[:, :5, :3], "amax")
+
+
+CASES: list[Case] = [
+    base_used_later, base_read_by_the_update, base_is_kept, two_in_a_row, one_base_twice, into_a_view,
+    into_a_transposed_view, into_something_computed, overwritten, several_indices, elements,
+]  # fmt: skip
+
+
+def inputs(dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    torch.manual_seed(0)
+    x, v = torch.randn(4, 40, 16).to(dtype), torch.randn(4, 9, 16).to(dtype)
+    return x, torch.tensor([3, 39, 0, 3, 7, 3, 21, 0, 5]), v
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.__name__)
+def test_agrees_with_eager(case: Case, dynamic: bool, dtype: torch.dtype) -> None:
+    wanted, got = inputs(dtype), inputs(dtype)
+    expected = case(*wanted)
+    tolerance = 1e-5 if dtype is torch.float32 else 3e-2
+    actual = torch.compile(case, backend="lamella", dynamic=dynamic)(*got)
+    torch.testing.assert_close((got, actual), (wanted, expected), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_do_not_change_the_result(threads: int) -> None:
+    """Columns of one sum of many rows: each is added up in the order of the rows."""
+    before = torch.get_num_threads()
+    torch.manual_seed(0)
+    x, v, i = torch.randn(64, 512), torch.randn(5000, 512), torch.randint(0, 64, (5000,))
+    wanted = x.clone()
+    for k, row in zip(i.tolist(), v, strict=True):
+        wanted[k] += row
+    torch.set_num_threads(threads)
+    try:
+        got = torch.compile(lambda x, i, v: x.index_add(0, i, v), backend="lamella")(x, i, v)
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(got, wanted)
+
+
+def test_index_out_of_range_writes_nothing_outside() -> None:
+    """The rows before it may be updated; the memory around the target never is."""
+    memory = torch.zeros(12, 8)
+
+    def update(x: Tensor, i: Tensor, v: Tensor) -> None:
+        x.index_add_(0, i, v)
+
+    compiled = torch.compile(update, backend="lamella")
+    compiled(memory[4:8], torch.tensor([0, 3]), torch.ones(2, 8))
+    for wrong in (4, -1, 2**40):
+        with pytest.raises(IndexError):
+            compiled(memory[4:8], torch.tensor([1, wrong]), torch.ones(2, 8))
+    assert not memory[:4].any() and not memory[8:].any()

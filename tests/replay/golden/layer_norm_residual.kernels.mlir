@@ -1,0 +1,40 @@
+builtin.module attributes {lamella.hints = {s17 = 2 : i64, s27 = 8 : i64}, lamella.decisions = ["fused layer_norm into add: saves 49.2 KB of 227 KB", "fused layer_norm into add + layer_norm: saves 49.2 KB of 264 KB", "fused layer_norm into add + layer_norm: saves 123 KB of 455 KB"]} {
+  loop.kernel @fused_add_layer_norm_0(%x0: !sym.t<[s0*s1, 768], f32>, %x1: !sym.t<[s0*s1, 768], f32>, %x2: !sym.t<[768], f32>, %x3: !sym.t<[768], f32>) outs(%y0: !sym.t<[s0*s1, 768], f32>) sizes [s0, s1] grid [d0 = s0*s1] attributes {ops = ["aten.add.Tensor", "aten.native_layer_norm"], bytes = #loop.index<[9216*s0*s1 + 6144]>, flops = #loop.index<[6916*s0*s1]>, grain = 3 : i64} {
+    %0 = loop.scratch : !sym.t<[768], f32>
+    %1 = loop.for [d2 = 768] reduce [add] attributes {vector = "d2", lanes = 16 : i64, unroll = 4 : i64} {
+      %2 = loop.load %x0[d0, d2] : !sym.t<[s0*s1, 768], f32>
+      %3 = loop.load %x1[d0, d2] : !sym.t<[s0*s1, 768], f32>
+      %4 = arith.addf %2, %3 : f32
+      loop.store %4, %0[d2] : !sym.t<[768], f32>
+      loop.yield %4 : f32
+    } : f32
+    %5 = arith.constant 7.680000e+02 : f32
+    %6 = arith.divf %1, %5 : f32
+    %7 = loop.for [d2 = 768] reduce [add] attributes {vector = "d2", lanes = 16 : i64, unroll = 4 : i64} {
+      %8 = loop.load %0[d2] : !sym.t<[768], f32>
+      %9 = arith.subf %8, %6 : f32
+      %10 = arith.mulf %9, %9 : f32
+      loop.yield %10 : f32
+    } : f32
+    %11 = arith.divf %7, %5 : f32
+    %12 = arith.constant 1.000000e-05 : f32
+    %13 = arith.addf %11, %12 : f32
+    %14 = math.rsqrt %13 : f32
+    loop.for [d2 = 768] attributes {vector = "d2", lanes = 16 : i64, unroll = 2 : i64} {
+      %15 = loop.load %0[d2] : !sym.t<[768], f32>
+      %16 = arith.subf %15, %6 : f32
+      %17 = arith.mulf %16, %14 : f32
+      %18 = loop.load %x2[d2] : !sym.t<[768], f32>
+      %19 = arith.mulf %17, %18 : f32
+      %20 = loop.load %x3[d2] : !sym.t<[768], f32>
+      %21 = arith.addf %19, %20 : f32
+      loop.store %21, %y0[d0, d2] : !sym.t<[s0*s1, 768], f32>
+      loop.yield
+    }
+    loop.end
+  }
+  func.func @main(%x: !sym.t<[s17, s27, 768], f32>, %y: !sym.t<[s17, s27, 768], f32>, %w: !sym.t<[768], f32>, %b: !sym.t<[768], f32>) -> !sym.t<[s17, s27, 768], f32> {
+    %0 = loop.launch @fused_add_layer_norm_0(%x, %y, %w, %b) sizes [s17, s27] : (!sym.t<[s17, s27, 768], f32>, !sym.t<[s17, s27, 768], f32>, !sym.t<[768], f32>, !sym.t<[768], f32>) -> !sym.t<[s17, s27, 768], f32>
+    func.return %0 : !sym.t<[s17, s27, 768], f32>
+  }
+}

@@ -1,0 +1,165 @@
+"""The cache on disk between processes: hits without a pass, races, kills, damage; AOTAutograd's cache on top of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+COMPILE = """
+    import sys, torch
+    import lamella.driver as driver
+    from lamella.dialects.text import parse_module
+    from lamella.lowering.pass_manager import PassManager
+
+    TEXT = '''
+    func.func @main(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[s0, 16], f32> {
+      %a = aten.add.Tensor(%x, %x, alpha = 2) : (!sym.t<[s0, 16], f32>, !sym.t<[s0, 16], f32>) -> !sym.t<[s0, 16], f32>
+      %b = aten._softmax(%a, -1, false) : (!sym.t<[s0, 16], f32>) -> !sym.t<[s0, 16], f32>
+      func.return %b : !sym.t<[s0, 16], f32>
+    }
+    '''
+    passes = []
+    apply = PassManager._run_pass
+    PassManager._run_pass = lambda self, i, p, m: (passes.append(p.name), apply(self, i, p, m))[1]
+    made = driver.compile_module(parse_module(TEXT))
+    x = torch.linspace(-1, 1, 48).view(3, 16)
+    torch.testing.assert_close(made.graph([x])[0], torch.softmax(3 * x, -1))
+    print(made.from_cache, len(passes), len(made.kernels))
+"""
+
+
+class Processes:
+    """Runs scripts with a cache of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.cache = folder / "cache"
+        self.environment = {
+            **os.environ,
+            "LAMELLA_CACHE_DIR": str(self.cache),
+            "TORCHINDUCTOR_CACHE_DIR": str(folder / "aot"),
+            "OMP_NUM_THREADS": "1",
+        }
+
+    def start(self, code: str, **environment: str) -> subprocess.Popen[str]:
+        arguments = [sys.executable, "-c", textwrap.dedent(code)]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(arguments, env={**self.environment, **environment}, stdout=pipe, stderr=pipe, text=True)
+
+    def run(self, code: str, **environment: str) -> tuple[str, str]:
+        return self.finish(self.start(code, **environment))
+
+    def finish(self, process: subprocess.Popen[str]) -> tuple[str, str]:
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err
+        return out.strip(), err
+
+    def entries(self, kind: str) -> list[Path]:
+        return [p for p in (self.cache / kind).rglob("*") if p.is_file()]
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Processes:
+    return Processes(tmp_path)
+
+
+MADE, FOUND = "False 9 1", "True 0 1"
+
+
+def test_the_second_process_runs_no_pass(processes: Processes) -> None:
+    assert processes.run(COMPILE)[0] == MADE
+    assert processes.run(COMPILE)[0] == FOUND
+    assert len(processes.entries("graph")) == 1
+
+
+def test_damage_and_options(processes: Processes) -> None:
+    """A damaged entry is made again and mended; another target has an entry of its own; the cache can be off."""
+    assert processes.run(COMPILE)[0] == MADE
+    (entry,) = processes.entries("graph")
+    whole = entry.read_bytes()
+    entry.write_bytes(whole[: len(whole) // 2])
+    assert processes.run(COMPILE)[0] == MADE and processes.run(COMPILE)[0] == FOUND
+    options = COMPILE.replace("parse_module(TEXT)", "parse_module(TEXT), driver.Options(threads=False)")
+    assert processes.run(options)[0] == MADE and len(processes.entries("graph")) == 2
+    off = COMPILE.replace("parse_module(TEXT)", "parse_module(TEXT), driver.Options(cache=False)")
+    assert processes.run(off)[0] == MADE
+
+
+def test_two_processes_at_once(processes: Processes) -> None:
+    both = [processes.start(COMPILE) for _ in range(2)]
+    said = sorted(processes.finish(p)[0] for p in both)
+    assert said in ([MADE, MADE], [MADE, FOUND]) and processes.run(COMPILE)[0] == FOUND
+    assert len(processes.entries("graph")) == 1
+
+
+def test_kill_in_the_middle_of_a_write(processes: Processes) -> None:
+    """Half of an entry was written when the process died: the next one compiles, and its entry is whole."""
+    slow = """
+    import os, time
+    from pathlib import Path
+    write = Path.write_bytes
+
+    def half(self, data):
+        if "graph" in self.parts:
+            write(self, data[: len(data) // 2])
+            print("half", flush=True)
+            time.sleep(300)
+        return write(self, data)
+
+    Path.write_bytes = half
+    """
+    process = processes.start(slow + COMPILE)
+    assert process.stdout is not None and process.stdout.readline() == "half\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert len(processes.entries("graph")) == 1  # the temporary file
+    assert processes.run(COMPILE)[0] == MADE and processes.run(COMPILE)[0] == FOUND
+
+
+@pytest.mark.parametrize("where", ["a file", "a forbidden folder"])
+def test_folder_that_cannot_be_written(processes: Processes, where: str) -> None:
+    """It compiles, with one warning."""
+    if where == "a file":
+        processes.cache.write_text("in the way")
+    else:
+        processes.cache.mkdir()
+        processes.cache.chmod(0o500)
+        if os.access(processes.cache, os.W_OK):
+            pytest.skip("this user may write everywhere")
+    said, errors = processes.run(COMPILE)
+    assert said == MADE and errors.count("lamella compiles without its disk cache") == 1
+
+
+TRAIN = """
+    import torch
+    import lamella.driver as driver
+
+    calls = []
+    compile_module = driver.compile_module
+    driver.compile_module = lambda m, o: (calls.append(1), compile_module(m, o))[1]
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8), torch.nn.GELU())
+    compiled = torch.compile(net, backend="lamella", dynamic=True)
+    for n in (3, 5):
+        x = torch.randn(n, 8)
+        compiled(x).square().sum().backward()
+        got = [p.grad.clone() for p in net.parameters()]
+        net.zero_grad()
+        net(x).square().sum().backward()
+        for g, p in zip(got, net.parameters()):
+            torch.testing.assert_close(g, p.grad)
+        net.zero_grad()
+    print(len(calls))
+"""
+
+
+def test_autograd_cache(processes: Processes) -> None:
+    """The compiler is not called in the second process, for the forward nor for the backward."""
+    assert processes.run(TRAIN)[0] == "2"
+    assert processes.run(TRAIN)[0] == "0"

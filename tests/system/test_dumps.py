@@ -1,0 +1,163 @@
+"""Dumps: every stage's file goes on through the tools and gives the same bits; kernels.json and the page tell of kernels."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from lamella import driver
+from lamella.tools import opt, run
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+
+class Net(nn.Module):
+    """[B, T] ids -> [B, T, 6]: a gather, a norm, a matrix product, a softmax, an operator that stays a call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(2, 24)
+        self.norm = nn.LayerNorm(24)
+        self.head = nn.Linear(24, 6)
+
+    def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        x = torch.softmax(self.head(self.norm(self.tokens(ids))), -1)
+        return x, x.sort(-1).values * 2
+
+
+@pytest.fixture(params=[False, True], ids=["static", "dynamic"])
+def dump(request: pytest.FixtureRequest, tmp_path: Path, fresh: None) -> Path:
+    """The folder of the only graph of `Net`."""
+    torch.manual_seed(0)
+    compiled = torch.compile(Net(), backend="lamella", options={"dump": str(tmp_path / "dump")}, dynamic=request.param)
+    with torch.no_grad():
+        compiled(torch.randint(0, 2, (3, 7)))
+    (folder,) = (tmp_path / "dump").iterdir()
+    return folder
+
+
+def tool(main: Any, *arguments: object) -> str:
+    out, err = io.StringIO(), io.StringIO()
+    code = main([str(a) for a in arguments], io.StringIO(), out, err)
+    assert code == 0, err.getvalue()
+    return out.getvalue()
+
+
+def test_stages(dump: Path) -> None:
+    passes = driver.pipeline(driver.Options(), driver.target_of(driver.Options())).split(",")
+    names = ["aten", *(p.partition("{")[0] for p in passes)]
+    assert sorted(p.name for p in dump.glob("*.mlir")) == [f"{i:02d}-{n}.mlir" for i, n in enumerate(names)]
+    assert {p.name for p in dump.iterdir()} - {p.name for p in dump.glob("*.mlir")} == {"kernels.json", "report.html"}
+
+
+def test_each_file_becomes_the_same_program(dump: Path, tmp_path: Path) -> None:
+    """lamella-opt with the rest of the passes gives the last file; lamella-run of each level gives the same bits."""
+    passes = driver.pipeline(driver.Options(), driver.target_of(driver.Options())).split(",")
+    files = sorted(dump.glob("*.mlir"))
+    last = files[-1].read_text()
+    outputs: list[list[Tensor]] = []
+    for i, file in enumerate(files):
+        arguments = ["-p", ",".join(passes[i:])] if passes[i:] else []
+        text = tool(opt.main, file, "--print-locations", *arguments)
+        assert text == last, file.name
+        tool(run.main, file, "--size", "s0=5", "--size", "s1=4", "-o", tmp_path / "native.pt", "--native")
+        outputs.append(torch.load(tmp_path / "native.pt"))
+    for got in outputs:
+        assert all(torch.equal(g, w) for g, w in zip(got, outputs[0], strict=True))
+
+
+def test_each_file_runs_as_it_is(dump: Path, tmp_path: Path) -> None:
+    results: list[list[Tensor]] = []
+    for file in sorted(dump.glob("*.mlir")):
+        said = tool(run.main, file, "--seed", 3, "-o", tmp_path / "out.pt")
+        assert said.count("output ") == 2 and "f32" in said.replace("float32", "f32")
+        results.append(torch.load(tmp_path / "out.pt"))
+    for got in results:
+        assert run.difference(results[0], got)[0] < 1e-5
+
+
+@pytest.mark.parametrize("stage", ["00-aten", "05-loop-fuse", "07-bufferize"])
+def test_compare_levels(dump: Path, stage: str) -> None:
+    said = tool(run.main, dump / f"{stage}.mlir", "--compare-levels")
+    assert "all levels agree" in said and "host-to-llvm" in said
+
+
+def test_inputs_from_a_file(dump: Path, tmp_path: Path) -> None:
+    """The same inputs, by position, for the first and the last file."""
+    module = run._read(str(dump / "00-aten.mlir"), io.StringIO())
+    inputs = run.random_inputs(module, sizes={"s0": 2, "s1": 3}, seed=1)
+    torch.save(inputs, tmp_path / "in.pt")
+    results: list[list[Tensor]] = []
+    for name in ("00-aten", "09-host-to-llvm"):
+        tool(run.main, dump / f"{name}.mlir", "-i", tmp_path / "in.pt", "-o", tmp_path / "out.pt")
+        results.append(torch.load(tmp_path / "out.pt"))
+    assert run.difference(*results)[0] < 1e-5
+
+
+def test_kernels(dump: Path) -> None:
+    kernels = json.loads((dump / "kernels.json").read_text())
+    text = (dump / "06-loop-schedule.mlir").read_text()
+    assert [k["name"] for k in kernels] == re.findall(r"loop\.kernel @(\w+)", text) and kernels
+    for k in kernels:
+        assert k["launches"] >= 1 and k["ops"] and k["bytes"] and k["flops"]
+        assert k["lines"] and all(re.fullmatch(r".+\.py:\d+", line) for line in k["lines"])
+    assert any(__file__ in line for k in kernels for line in k["lines"])
+    assert any("softmax" in k["name"] for k in kernels) and any("norm" in k["name"] for k in kernels)
+
+
+class WellFormed(HTMLParser):
+    """Fails for a tag that is closed without having been opened."""
+
+    VOID = ("meta", "br", "th", "td", "tr")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: set[str] = set()
+        self.links: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.ids.add(values.get("id") or "")
+        if (values.get("href") or "").startswith("#"):
+            self.links.add((values["href"] or "")[1:])
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+def test_report(dump: Path) -> None:
+    page = (dump / "report.html").read_text()
+    parser = WellFormed()
+    parser.feed(page)
+    parser.close()
+    assert parser.open == [] and parser.links and parser.links <= parser.ids
+    assert "aten.sort" in page and "softmax" in page and __file__ in page
+
+
+def test_environment_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LAMELLA_DUMP does the same, each graph in its folder, and nothing comes from a cache then."""
+    monkeypatch.setenv("LAMELLA_DUMP", str(tmp_path / "dump"))
+    for count in (2, 4):
+        torch._dynamo.reset()
+
+        def f(x: Tensor) -> Tensor:
+            y = x.sin() + 1
+            torch._dynamo.graph_break()
+            return y.exp() * 2
+
+        torch.compile(f, backend="lamella")(torch.randn(4))
+        folders = sorted((tmp_path / "dump").iterdir())
+        assert [p.name for p in folders] == [f"graph_{i}" for i in range(count)]
+        assert all(len(list(p.glob("*.mlir"))) == 10 for p in folders)

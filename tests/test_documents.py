@@ -1,0 +1,98 @@
+"""README.md and docs/ARCHITECTURE.md show what happens: their programs run, and print what stands there.
+
+A block that begins with a line `file: NAME` becomes that file; Python files run, in order, in a folder of their own, and
+a `text` block after one is what it prints. In a `console` block, `$` lines are commands, run in this process, and what
+follows is their output. There `…` stands for the rest or a part of a line, and alone for any number of lines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import re
+import runpy
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"^(?:#|//) file: (\S+)\n")
+
+
+def run_command(words: list[str]) -> str:
+    spec = importlib.util.spec_from_file_location("run_lines", ROOT / "tests" / "conftest.py")
+    assert spec is not None and spec.loader is not None
+    tools = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tools)
+    _, out, errors = tools.run_command(words, "")
+    return out + errors
+
+
+def run_python(path: Path) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        runpy.run_path(str(path))
+    return out.getvalue()
+
+
+def check(shown: str, printed: str) -> None:
+    lines = shown.strip().splitlines(keepends=True)
+    patterns = [
+        r"(?:.*\n)*" if line.strip() == "…" else ".*".join(map(re.escape, line.rstrip("\n").split("…"))) + "\n"
+        for line in lines
+    ]
+    if re.fullmatch("".join(patterns), printed.strip() + "\n") is None:
+        pytest.fail(f"shown:\n{shown}\nprinted:\n{printed}", pytrace=False)
+
+
+def commands(block: str) -> Iterator[tuple[str, str]]:
+    """Each command of a console block with its output."""
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        yield command, output
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    import torch
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    modules = set(sys.modules)
+    torch._dynamo.reset()
+    yield tmp_path
+    torch._dynamo.reset()
+    for name in set(sys.modules) - modules:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/ARCHITECTURE.md"])
+def test_examples(document: str, folder: Path) -> None:
+    blocks = BLOCK.findall((ROOT / document).read_text(encoding="utf-8"))
+    assert any(kind == "console" for kind, _ in blocks)
+    printed = ""
+    for kind, text in blocks:
+        if (found := FILE.match(text)) is not None:
+            path = folder / found[1]
+            path.write_text(text[found.end() :], encoding="utf-8")
+            if kind == "python":
+                printed = run_python(path).replace(f"{folder}/", "")
+        elif kind == "text":
+            check(text, printed)
+        elif kind == "console":
+            for command, output in commands(text):
+                check(output, run_command(shlex.split(command)))
+
+
+def test_check_sees_a_difference() -> None:
+    check("a…c\n…\ne\n", "abc\nd\nd\ne\n")
+    for printed in ("abc\n", "abd\nd\ne\n", "abc\nd\nef\n"):
+        with pytest.raises(pytest.fail.Exception):
+            check("a…c\n…\ne\n", printed)

@@ -1,0 +1,69 @@
+"""`lamella`: the command line. `lamella opt` and `lamella run` are lamella-opt and lamella-run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from ..dialects.errors import LamellaError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit code 0, 1 for a user's error or a damaged cache, 2 for a bug of ours."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    if argv[:1] == ["opt"]:
+        from .opt import main as opt
+
+        return opt(argv[1:])
+    if argv[:1] == ["run"]:
+        from .run import main as run
+
+        return run(argv[1:])
+    parser = argparse.ArgumentParser("lamella", description="A PyTorch compiler that can be read.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("opt", help="run passes over a module (lamella-opt)", add_help=False)
+    commands.add_parser("run", help="execute a module (lamella-run)", add_help=False)
+    cache = commands.add_parser("cache", help="the cache on disk")
+    cache.add_argument("action", choices=("show", "verify", "clear"), nargs="?", default="show")
+    commands.add_parser("target", help="what is known of this machine")
+    arguments = parser.parse_args(argv)
+    try:
+        return _target() if arguments.command == "target" else _cache(arguments.action)
+    except LamellaError as error:
+        print(f"lamella: error: {error}", file=sys.stderr)
+        return 1
+
+
+def _cache(action: str) -> int:
+    from ..codegen.cache import default_cache
+
+    cache = default_cache()
+    if action == "clear":
+        print(f"removed {cache.clear()} entries from {cache.directory}")
+        return 0
+    if action == "verify":
+        damaged = cache.verify()
+        for path in damaged:
+            print(f"damaged, removed: {path}")
+        print(f"{len(damaged)} damaged entries in {cache.directory}")
+        return 1 if damaged else 0
+    stats = cache.stats()
+    print(f"{stats.directory}: {sum(stats.bytes.values()) / 2**20:.1f} of {stats.limit / 2**20:.0f} MiB")
+    for kind, count in sorted(stats.entries.items()):
+        print(f"  {kind:8} {count:6} entries {stats.bytes[kind] / 2**20:9.1f} MiB")
+    return 0
+
+
+def _target() -> int:
+    from dataclasses import asdict
+
+    from ..codegen.target import CpuTarget
+
+    for name, value in asdict(CpuTarget.host()).items():
+        print(f"{name:16} {value}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,274 @@
+"""`python -m lamella.tools.coverage`: torch's operator database through the whole compiler, as a table."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from .op_check import MODES, STATUSES, Outcome
+
+WITHOUT_FAULT = ("native", "calls", "eager", "torch", "refused")
+"""Statuses that are no fault of the compiler."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """An operator of the database, by its place there, with a dtype and a mode."""
+
+    place: int
+    operator: str
+    dtype: str
+    mode: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.operator, self.dtype, self.mode
+
+
+def tasks(pattern: str, dtypes: Sequence[str], modes: Sequence[str], shard: tuple[int, int]) -> list[Task]:
+    """Operators whose name the pattern matches as a whole, by those dtypes and modes that they support on the CPU.
+
+    Shards deal the operators in turn: shard `i` of `n` has every n-th, from the i-th on.
+    """
+    import torch
+
+    from .op_check import name_of, operators, supports
+
+    chosen: list[Task] = []
+    for place, op in enumerate(operators()):
+        if place % shard[1] != shard[0] or not re.fullmatch(pattern, name_of(op)):
+            continue
+        chosen += [
+            Task(place, name_of(op), dtype, mode)
+            for mode in modes
+            for dtype in dtypes
+            if supports(op, getattr(torch, dtype), mode)
+        ]
+    return chosen
+
+
+def kinds() -> dict[str, str]:
+    """The kind of each operator of the database, in its order: unary, binary, reduction or other."""
+    from torch.testing._internal.opinfo import core
+
+    from .op_check import name_of, operators
+
+    classes = {
+        "unary": core.UnaryUfuncInfo,
+        "binary": core.BinaryUfuncInfo,
+        "reduction": core.ReductionOpInfo,
+        "other": object,
+    }
+    return {name_of(op): next(kind for kind, cls in classes.items() if isinstance(op, cls)) for op in operators()}
+
+
+def work(connection: Connection, samples: int) -> None:
+    """A process of its own: checks the tasks it is sent until it is sent None."""
+    import warnings
+
+    import torch
+
+    from .op_check import check, operators
+
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    ops = operators()
+    with open(os.devnull, "w") as silence:
+        sys.stdout = sys.stderr = silence
+        while (task := connection.recv()) is not None:
+            connection.send(check(ops[task.place], getattr(torch, task.dtype), samples, task.mode))
+
+
+class Worker:
+    """A process and the task it is at."""
+
+    def __init__(self, samples: int) -> None:
+        self.samples = samples
+        self.task: Task | None = None
+        self.start()
+
+    def start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, far = context.Pipe()
+        self.process = context.Process(target=work, args=(far, self.samples), daemon=True)
+        self.process.start()
+        far.close()
+
+    def run(self, task: Task) -> None:
+        self.task = task
+        self.connection.send(task)
+
+    def outcome(self, finished: bool) -> Outcome:
+        """Of the task; where the process has died or takes too long it is replaced."""
+        assert self.task is not None
+        task, self.task = self.task, None
+        try:
+            if finished:
+                return self.connection.recv()
+            reason = "takes too long"
+        except EOFError:
+            self.process.join()
+            reason = f"the process ended with code {self.process.exitcode}"
+        self.stop()
+        self.start()
+        return Outcome(*task.key).fail("error", reason)
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+
+def run(todo: Sequence[Task], samples: int, jobs: int, timeout: float) -> Iterator[tuple[Task, Outcome]]:
+    """Outcomes of tasks as they come. A crash or a hang ends a process and is the outcome of its task."""
+    workers = [Worker(samples) for _ in range(min(jobs, len(todo)))]
+    waiting = list(reversed(todo))
+    try:
+        for worker in workers:
+            worker.run(waiting.pop())
+        while busy := [w for w in workers if w.task is not None]:
+            ready = wait([w.connection for w in busy], timeout)
+            # without an answer from anyone for as long as one task may take, all are too late
+            for worker in [w for w in busy if not ready or w.connection in ready]:
+                assert worker.task is not None
+                task = worker.task
+                yield task, worker.outcome(bool(ready))
+                if waiting:
+                    worker.run(waiting.pop())
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+def report(outcomes: Iterable[Outcome], samples: int) -> str:
+    """The table in Markdown, totals first."""
+    import torch
+
+    kind = kinds()
+    order = {name: i for i, name in enumerate(kind)}
+    found = sorted(outcomes, key=lambda o: order[o.operator])
+    columns = list(dict.fromkeys(o.column for o in found))
+    lines = [
+        "# torch's operators through Lamella",
+        "",
+        f"Made by `python -m lamella.tools.coverage`: for each entry of torch's operator database (torch "
+        f"{torch.__version__.partition('+')[0]}, CPU) and dtype, {samples} of its sample inputs and one that is not "
+        "contiguous are compiled to native code and compared with eager: values, dtypes, sizes, strides, what is left "
+        "in the inputs, and which results share memory with inputs; of random operators all but the values. "
+        "A failing sample ends its operator.",
+        "",
+        "By mode: the call as it is; **fused**: between negations of its operands and results; **inplace**: its method "
+        "that writes the input; **gradient**: with derivatives; **dynamic**: with symbolic sizes.",
+        "",
+        "- **native**: kernels only. **calls**: right, with calls into ATen among the kernels or instead of them.",
+        "- **eager**: right, but the frontend gave the graph back to torch. **refused**: eager takes no sample.",
+        "- **torch**: torch's own capture fails, or the graph that it makes differs from eager when torch runs it.",
+        "- **wrong**: another result than eager's. **error**: our exception, a crash or a hang.",
+        "",
+    ]
+    lines += _totals("dtype and mode", [(c, [o for o in found if o.column == c]) for c in columns])
+    names = ("unary", "binary", "reduction", "other")
+    lines += _totals("operators", [(k, [o for o in found if kind[o.operator] == k]) for k in names])
+    faults = [o for o in found if o.status not in WITHOUT_FAULT]
+    lines += _section("Wrong results and errors", faults) + _section(
+        "Run eagerly, or torch's own faults", [o for o in found if o.status in ("eager", "torch", "refused")]
+    )
+    lines += ["## Each operator", "", "| operator | " + " | ".join(columns) + " | calls into ATen |"]
+    lines.append("|---" * (len(columns) + 2) + "|")
+    rows: dict[str, dict[str, Outcome]] = {}
+    for o in found:
+        rows.setdefault(o.operator, {})[o.column] = o
+    for operator, row in rows.items():
+        states = " | ".join(row[c].status if c in row else "" for c in columns)
+        calls = ", ".join(dict.fromkeys(c for o in row.values() for c in o.calls))
+        lines.append(f"| {operator} | {states} | {calls} |")
+    return "\n".join(lines) + "\n"
+
+
+def _totals(first: str, groups: Sequence[tuple[str, list[Outcome]]]) -> list[str]:
+    lines = [f"| {first} | total | {' | '.join(STATUSES)} |", "|---" * (len(STATUSES) + 2) + "|"]
+    for name, outcomes in groups:
+        counts = Counter(o.status for o in outcomes)
+        lines.append(f"| {name} | {len(outcomes)} | {' | '.join(str(counts[s]) for s in STATUSES)} |")
+    return [*lines, ""]
+
+
+def _section(title: str, outcomes: Sequence[Outcome]) -> list[str]:
+    """A line for each operator and status, with the first reason."""
+    groups: dict[tuple[str, str], list[Outcome]] = {}
+    for o in outcomes:
+        groups.setdefault((o.operator, o.status), []).append(o)
+    lines = [f"## {title}", ""] if groups else []
+    for (operator, status), group in groups.items():
+        reason = " ".join(group[0].reason.split()).replace("|", "\\|").replace("<", "&lt;")
+        lines.append(f"- {operator} ({', '.join(o.column for o in group)}): {status}: {reason[:240]}")
+    return [*lines, ""] if groups else []
+
+
+def read(path: Path) -> dict[tuple[str, str, str], Outcome]:
+    """Outcomes kept by an earlier run, the last of each operator, dtype and mode."""
+    if not path.exists():
+        return {}
+    kept = [Outcome(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    return {(o.operator, o.dtype, o.mode): o for o in kept}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit code 1 where an operator is wrong or fails."""
+    parser = argparse.ArgumentParser("lamella.tools.coverage", description=__doc__)
+    parser.add_argument("--dtypes", default="float32,int64,bool,bfloat16", help="comma-separated")
+    parser.add_argument("--modes", default="forward", help=f"how operators are run: {', '.join(MODES)}")
+    parser.add_argument("--ops", default=".*", help="a regular expression that whole names match")
+    parser.add_argument("--samples", type=int, default=3, help="sample inputs per operator and dtype")
+    parser.add_argument("--shard", default="0/1", help="i/n: every n-th operator, from the i-th on")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for an operator with a dtype")
+    parser.add_argument("--resume", type=Path, help="a file to keep outcomes in, and to take them from")
+    parser.add_argument("--again", action="store_true", help="run what is a fault in that file once more")
+    parser.add_argument("--out", type=Path, help="where the table goes: of all outcomes in the file, if there is one")
+    options = parser.parse_args(argv)
+    place, _, count = options.shard.partition("/")
+    chosen = tasks(options.ops, options.dtypes.split(","), options.modes.split(","), (int(place), int(count)))
+    kept = read(options.resume) if options.resume else {}
+    done = {key for key, o in kept.items() if not (options.again and o.status not in WITHOUT_FAULT)}
+    todo = [t for t in chosen if t.key not in done]
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description:40.40}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+    ) as progress:
+        bar = progress.add_task("starting", total=len(todo))
+        for task, outcome in run(todo, options.samples, options.jobs, options.timeout):
+            kept[task.key] = outcome
+            if options.resume:
+                with options.resume.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(outcome.json) + "\n")
+            if outcome.status not in WITHOUT_FAULT:
+                text = f"{outcome.operator} {outcome.column}: {outcome.status}: {outcome.reason[:300]}"
+                console.print(text, markup=False, highlight=False)
+            progress.update(bar, advance=1, description=f"{task.operator} {outcome.column}")
+    outcomes = [kept[t.key] for t in chosen]
+    if options.out:
+        options.out.write_text(report(kept.values(), options.samples), encoding="utf-8")
+    counts = Counter(o.status for o in outcomes)
+    print(f"{len(outcomes)} operators by dtype: {', '.join(f'{s} {counts[s]}' for s in STATUSES if counts[s])}")
+    return int(any(o.status not in WITHOUT_FAULT for o in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,335 @@
+"""One operator of torch's database through the whole compiler, natively, against eager."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from typing import Any
+
+import torch
+from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch._functorch.aot_autograd import aot_function
+from torch.fx import GraphModule, Node
+from torch.utils import _pytree as pytree
+from xdsl.dialects.builtin import ModuleOp
+
+from ..dialects.aten import lookup
+from ..dialects.text import parse_module, print_module
+from ..driver import compile_module
+from ..frontend.backend import Backend, Event
+from ..lowering.options import Options
+from .op_compare import Mismatch, aliases, compare, copies, shown
+
+POOL = 64
+"""How many of an operator's samples are looked at for a spread of them."""
+
+MODES = ("forward", "fused", "inplace", "gradient", "dynamic")
+"""As it is; between other operators; its method that writes the input; with derivatives; with symbolic sizes."""
+
+UNSPECIFIED = frozenset({"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"})
+"""Operators whose result is whatever is in memory."""
+
+STATUSES = ("native", "calls", "eager", "wrong", "error", "torch", "refused")
+"""All kernels; some calls into ATen; our frontend gave the graph back; another result than eager's; our exception, a
+crash or a hang; the same fault without our compiler; no sample that eager takes.
+"""
+
+
+@dataclass
+class Outcome:
+    """What became of an operator with a dtype."""
+
+    operator: str
+    dtype: str
+    mode: str = "forward"
+    status: str = "native"
+    reason: str = ""
+    calls: list[str] = field(default_factory=list)
+    """Operators left as calls into ATen."""
+    samples: int = 0
+    """How many samples were compared."""
+
+    @property
+    def json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def column(self) -> str:
+        return self.dtype if self.mode == "forward" else f"{self.dtype} {self.mode}"
+
+    def fail(self, status: str, reason: str) -> Outcome:
+        self.status, self.reason = status, reason
+        return self
+
+
+class Refused(Exception):
+    """Eager does not take the call."""
+
+
+class TorchFault(Exception):
+    """The graph that torch makes of the call, if it makes one, is wrong by itself."""
+
+
+def operators() -> list[Any]:
+    """torch's database, in its order."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    return list(op_db)
+
+
+def name_of(op: Any) -> str:
+    return f"{op.name}-{op.variant_test_name}" if op.variant_test_name else str(op.name)
+
+
+def check(op: Any, dtype: torch.dtype, samples: int, mode: str = "forward") -> Outcome:
+    """Run `op` on a spread of its samples, the last of them not contiguous. Raises nothing an operator can cause."""
+    outcome = Outcome(name_of(op), str(dtype)[6:], mode)
+    torch.manual_seed(0)
+    f = op.inplace_variant if mode == "inplace" else _between_negations(op) if mode == "fused" else op
+    for sample in spread(op, dtype, samples, mode == "gradient"):
+        arguments, keywords = (sample.input, *sample.args), sample.kwargs
+        if mode == "fused":
+            arguments, keywords = pytree.tree_map(_negated, (arguments, keywords))
+        call = repr([shown(x) for x in arguments]) + f" {keywords}"
+        try:
+            calls = check_call(f, arguments, keywords, mode, op.name in UNSPECIFIED)
+        except Refused:
+            continue
+        except Mismatch as error:
+            return outcome.fail("wrong", f"{error} for {call}"[:1200])
+        except TorchFault as error:
+            return outcome.fail("torch", f"{error} for {call}"[:600])
+        except Exception as error:  # what any pass may raise is what is looked for
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            text = f"{type(error).__name__}: {error} ({where.filename.rpartition('/')[2]}:{where.lineno})"
+            return outcome.fail("error", f"{text[:900]} for {call}"[:1200])
+        outcome.samples += 1
+        outcome.calls += [c for c in calls if c not in outcome.calls and not c.startswith("eager: ")]
+        if eager := [c for c in calls if c.startswith("eager: ")]:
+            outcome.fail("eager", eager[0][7:])
+    if not outcome.samples:
+        return outcome.fail("refused", "eager takes none of the samples")
+    if outcome.calls and outcome.status == "native":
+        outcome.status = "calls"
+    return outcome
+
+
+def supports(op: Any, dtype: torch.dtype, mode: str) -> bool:
+    """Whether the operator can be run so on the CPU."""
+    if mode == "inplace" and op.inplace_variant is None:
+        return False
+    if mode == "gradient" and not (op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")):
+        return False
+    return bool(op.supports_dtype(dtype, "cpu"))
+
+
+def spread(op: Any, dtype: torch.dtype, count: int, gradient: bool) -> Iterator[Any]:
+    """`count` of the operator's samples, apart from each other; and one of them with other strides."""
+    pool = list(islice(op.sample_inputs("cpu", dtype, requires_grad=gradient), POOL))
+    last = len(pool) - 1
+    places = (i * last // (count - 1) for i in range(count)) if count > 1 else (len(pool) // 2,)
+    chosen = [pool[i] for i in dict.fromkeys(places)] if pool else []
+    yield from chosen
+    if chosen:
+        try:
+            yield chosen[len(chosen) // 2].noncontiguous()
+        except (RuntimeError, NotImplementedError):
+            return  # layouts other than strided
+
+
+def _negated(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.is_quantized:
+        return value
+    return ~value if value.dtype is torch.bool else -value
+
+
+def _between_negations(op: Callable[..., Any]) -> Callable[..., Any]:
+    """The operator with something to fuse before and after it: its operands and results are negated."""
+
+    def f(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = pytree.tree_map(_negated, (args, kwargs))
+        return pytree.tree_map(_negated, op(*args, **kwargs))
+
+    return f
+
+
+def check_call(
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    mode: str = "forward",
+    random: bool = False,
+) -> list[str]:
+    """Compare `f(*args, **kwargs)` with eager; the calls into ATen that are left, and "eager: reason" for each graph
+    that was not compiled.
+
+    `random`: values are not compared. Raises Mismatch, Refused, TorchFault, or what the compiler raises.
+    """
+    call = Call(f, args, kwargs or {}, mode, random)
+    try:
+        return call.check(native=True)
+    except Refused:
+        raise
+    except Exception as ours:
+        try:
+            call.check(native=False)
+        except Exception as theirs:  # whatever torch's own tracing and code generation raise
+            text = (str(theirs).strip() or "?").splitlines()[0]
+            raise TorchFault(f"{type(theirs).__name__}: {text}") from ours
+        raise
+
+
+class Call:
+    """A call as a function of its tensors."""
+
+    def __init__(
+        self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], mode: str, random: bool
+    ) -> None:
+        self.f = f
+        self.mode = mode
+        self.random = random
+        self.flat, self.spec = pytree.tree_flatten((args, kwargs))
+        self.places = [i for i, value in enumerate(self.flat) if isinstance(value, torch.Tensor)]
+
+    def __call__(self, *tensors: torch.Tensor) -> Any:
+        values = list(self.flat)
+        for i, t in zip(self.places, tensors, strict=True):
+            values[i] = t
+        args, kwargs = pytree.tree_unflatten(values, self.spec)
+        return self.f(*args, **kwargs)
+
+    def check(self, *, native: bool) -> list[str]:
+        """As `check_call`; without `native`, torch runs the graphs that it makes."""
+        given: list[torch.Tensor] = [self.flat[i] for i in self.places]
+        eager_inputs, our_inputs = copies(given), copies(given)
+        with torch.set_grad_enabled(self.mode == "gradient"):
+            torch.manual_seed(1)
+            try:
+                expected = self.results(self, eager_inputs)
+            except Exception as error:  # a sample made not contiguous may not be allowed
+                raise Refused from error
+            torch.manual_seed(1)
+            capture = Capture(self, self.mode == "dynamic", native)
+            actual = self.results(capture, our_inputs)
+        values = not (self.random or capture.is_random())
+        # AOTAutograd gives derivatives the strides of what they belong to, which eager does not
+        compare(actual, expected, values=values, exact=self.exact, strides=self.mode != "gradient")
+        for i, (a, e) in enumerate(zip(our_inputs, eager_inputs, strict=True)):
+            compare([a], [e], values=values, exact=lambda: [], what=f"input {i} after the call")
+        if (found := aliases(actual, our_inputs)) != (wanted := aliases(expected, eager_inputs)):
+            raise Mismatch(f"results share memory with inputs {found}, eager's with {wanted}")
+        return capture.calls()
+
+    def results(self, f: Callable[..., Any], inputs: Sequence[torch.Tensor]) -> Any:
+        """What `f` returns, and in mode "gradient" its derivatives."""
+        out = f(*inputs)
+        if self.mode != "gradient":
+            return out
+        wanted = [t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor) and t.requires_grad]
+        sources = [t for t in inputs if t.requires_grad]
+        if not wanted or not sources:
+            return out
+        generator = torch.Generator().manual_seed(2)
+        weights = [torch.rand(t.shape, generator=generator, dtype=torch.float64).to(t.dtype) for t in wanted]
+        return out, torch.autograd.grad(wanted, sources, weights, allow_unused=True)
+
+    def exact(self) -> list[Any]:
+        """The results in float64."""
+
+        def wide(value: Any) -> Any:
+            if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
+                return torch.float64 if isinstance(value, torch.dtype) and value.is_floating_point else value
+            dtype = torch.complex128 if value.is_complex() else torch.float64
+            return value.detach().to(dtype).requires_grad_(value.requires_grad)
+
+        args, kwargs = pytree.tree_unflatten([wide(v) for v in self.flat], self.spec)
+        call = Call(self.f, args, kwargs, self.mode, self.random)
+        with torch.set_grad_enabled(self.mode == "gradient"):
+            return pytree.tree_leaves(self.results(call, [call.flat[i] for i in call.places]))
+
+
+class Capture:
+    """A function that compiles `f` and calls what it became.
+
+    AOTAutograd takes the call directly, which saves TorchDynamo's time; TorchDynamo takes what it does not.
+    """
+
+    def __init__(self, f: Callable[..., Any], dynamic: bool, native: bool) -> None:
+        self.f = f
+        self.dynamic = dynamic
+        self.native = native
+        self.events: list[Event] = []
+        self.graphs: list[GraphModule] = []
+        options = Options(cache=False, verify=True)
+        self.backend = Backend(options, compile_round_tripped, watch=self.events.append)
+
+    def __call__(self, *inputs: torch.Tensor) -> Any:
+        compilers = {f"{name}_compiler": self.compiler for name in ("fw", "bw", "inference")}
+        aot: Any = aot_function
+        try:
+            run = aot(self.f, **compilers, keep_inference_input_mutations=True, dynamic=self.dynamic)
+            return run(*inputs)
+        except Exception:  # whatever the operator's Python code raises
+            if self.graphs:
+                raise
+        torch._dynamo.reset()
+        backend: Any = self.backend if self.native else "aot_eager"
+        with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):
+            result = torch.compile(self.f, backend=backend, dynamic=self.dynamic)(*inputs)
+        torch._dynamo.reset()
+        return result
+
+    def compiler(self, graph: GraphModule, _: Any) -> Any:
+        self.graphs.append(graph)
+        return self.backend.compile_graph(graph, "inference") if self.native else make_boxed_func(_checked(graph))
+
+    def is_random(self) -> bool:
+        names = [str(node.target) for graph in self.graphs for node in graph.graph.nodes]
+        return any(map(is_random, [*names, *(name for event in self.events for name in event.operators)]))
+
+    def calls(self) -> list[str]:
+        """The operators left as calls, and "eager: reason" for each graph that was not compiled."""
+        found: list[str] = []
+        for event in self.events:
+            made = event.compilation
+            found += [f"eager: {event.reason}"] if made is None else [name for name, _ in made.calls]
+        return list(dict.fromkeys(found))
+
+
+def _checked(graph: GraphModule) -> Callable[..., Any]:
+    """The graph, run by torch; raises Mismatch where results have other strides than torch said when tracing."""
+    promised: Any = graph.graph.output_node().args[0]
+
+    def run(*inputs: Any) -> Any:
+        results = graph(*inputs)
+        for i, (node, t) in enumerate(zip(promised, results, strict=True)):
+            fake = node.meta.get("val") if isinstance(node, Node) else None
+            if isinstance(fake, torch.Tensor) and not has_strides(t, fake):
+                raise Mismatch(f"result {i} has strides {t.stride()}, torch's tracing says {fake.stride()}")
+        return results
+
+    return run
+
+
+def has_strides(t: torch.Tensor, fake: torch.Tensor) -> bool:
+    given: tuple[Any, ...] = fake.stride()
+    strides = tuple(s if isinstance(s, int) else None for s in given)
+    return t.numel() == 0 or all(
+        s is None or s == x or n == 1 for x, s, n in zip(t.stride(), strides, t.shape, strict=True)
+    )
+
+
+def is_random(name: str) -> bool:
+    """Whether an operator's results depend on a generator."""
+    cls = lookup(name)
+    return cls is not None and "nondeterministic_seeded" in cls.schema.tags
+
+
+def compile_round_tripped(module: ModuleOp, options: Options) -> Any:
+    """Compile a module whose text must give it back."""
+    text = print_module(module)
+    if print_module(parse_module(text)) != text:
+        raise AssertionError(f"the text of the module is not that of the module it gives:\n{text}")
+    return compile_module(module, options)

@@ -1,0 +1,307 @@
+"""`lamella-run`: execute a module of any level on given or seeded random inputs, and compare the levels.
+
+Inputs come from a `.pt` file (a list of tensors and numbers, or a dict by argument name) or an `.npz` file (by argument
+name, or arr_0, arr_1, …); without one they are random: floats from a normal distribution, integers below
+`--high`, symbolic sizes from `--size s0=4`, the module's hints, or 2, 3, 4, ….
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NoReturn
+
+from ..dialects import expr
+from ..dialects.errors import LamellaError, LamellaSyntaxError
+from ..dialects.tensor import TORCH_DTYPES, SymType, TensorType, is_float
+from ..dialects.text import decode, parse_module
+from ..dialects.verify import verify
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+USER_ERROR, INTERNAL_ERROR = 1, 2
+
+
+class _Arguments(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise LamellaError(f"{message}; --help shows the options")
+
+
+def _parser() -> argparse.ArgumentParser:
+    p = _Arguments("lamella-run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("input", help="the module: a file, or - for standard input")
+    p.add_argument("-i", "--inputs", metavar="FILE", help=".pt or .npz with the inputs")
+    p.add_argument("--seed", type=int, default=0, help="of the random inputs")
+    p.add_argument("--high", type=int, default=2, help="random integers are below this")
+    p.add_argument("--size", action="append", default=[], metavar="s0=4", help="value of a symbolic size")
+    p.add_argument("-o", "--output", metavar="FILE", help="save the outputs (.pt)")
+    p.add_argument("--print", action="store_true", dest="show", help="print the outputs in full")
+    p.add_argument("--native", action="store_true", help="take the module down to machine code first, at any level")
+    p.add_argument("--compare-levels", action="store_true", help="lower pass by pass, run every level, compare")
+    p.add_argument("--tolerance", type=float, default=1e-4, help="relative, for --compare-levels")
+    return p
+
+
+def main(
+    argv: Sequence[str] | None = None,
+    stdin: IO[str] | None = None,
+    stdout: IO[str] | None = None,
+    stderr: IO[str] | None = None,
+) -> int:
+    """Run the tool; exit code 0, 1 for a user's error or levels that differ, 2 for a bug of ours."""
+    out, err = stdout or sys.stdout, stderr or sys.stderr
+    argv = sys.argv[1:] if argv is None else argv
+    try:
+        if "-h" in argv or "--help" in argv:
+            out.write(_parser().format_help())
+            return 0
+        return _run(_parser().parse_args(argv), stdin or sys.stdin, out)
+    except LamellaSyntaxError as error:
+        err.write(f"{error}\n")
+        return USER_ERROR
+    except LamellaError as error:
+        err.write(f"lamella-run: error: {error}\n")
+        return USER_ERROR
+    except Exception as error:  # the tool's boundary: whatever it is, the user gets a message and an exit code
+        err.write(f"lamella-run: internal error: {type(error).__name__}: {error}\n")
+        return INTERNAL_ERROR
+
+
+def _run(arguments: argparse.Namespace, stdin: IO[str], out: IO[str]) -> int:
+    import torch
+
+    module = _read(arguments.input, stdin)
+    sizes = _sizes(arguments.size)
+    inputs = load_inputs(module, arguments.inputs) if arguments.inputs else random_inputs(
+        module, seed=arguments.seed, high=arguments.high, sizes=sizes
+    )  # fmt: skip
+    if arguments.compare_levels:
+        return compare_levels(module, inputs, arguments.tolerance, out)
+    outputs = execute(_lowered(module, _passes()[_first_pass(module) :]) if arguments.native else module, inputs)
+    for i, o in enumerate(outputs):
+        out.write(f"output {i}: {describe(o, full=arguments.show)}\n")
+    if arguments.output:
+        torch.save(list(outputs), arguments.output)
+    return 0
+
+
+def _read(name: str, stdin: IO[str]) -> ModuleOp:
+    try:
+        data: str | bytes = stdin.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise LamellaError(f"cannot read {name}: {error.strerror}") from error
+    shown = "<stdin>" if name == "-" else name
+    module = parse_module(decode(data, shown), filename=shown)
+    verify(module)
+    return module
+
+
+def _sizes(given: Sequence[str]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        if not value.isdigit():
+            raise LamellaError(f"--size {text}: expected a name and a number, such as s0=4")
+        sizes[name] = int(value)
+    return sizes
+
+
+def signature(module: ModuleOp) -> list[tuple[str, TensorType | SymType]]:
+    """Name and type of every argument of @main, at any level. Raises LamellaError where there is no @main."""
+    described = module.attributes.get("lamella.arguments")
+    if described is not None:  # a native program takes one list
+        pairs = iter(described.data)  # pyright: ignore
+        return [(name.data, type) for name, type in zip(pairs, pairs, strict=True)]
+    for op in module.ops:
+        name = op.properties.get("sym_name")
+        if getattr(name, "data", None) != "main":
+            continue
+        args = op.regions[0].block.args
+        return [(a.name_hint or f"arg{a.index}", a.type) for a in args]  # pyright: ignore
+    raise LamellaError("the module has no function @main to run")
+
+
+def random_inputs(module: ModuleOp, *, seed: int = 0, high: int = 2, sizes: dict[str, int] | None = None) -> list[Any]:
+    """Seeded inputs of the types that @main takes; sizes not given come from the module's hints, or are 2, 3, 4, …"""
+    import torch
+
+    torch.manual_seed(seed)
+    values = dict(sizes or {})
+    hints = module.attributes.get("lamella.hints")
+    known = {k: v.value.data for k, v in hints.data.items()} if hints is not None else {}  # pyright: ignore
+    arguments = signature(module)
+    symbols = {s.name for _, t in arguments for e in _expressions(t) for s in expr.symbols(e)}
+    for name in sorted(symbols):
+        values.setdefault(name, known.get(name, 2 + len(values)))
+    return [_random(t, values, high) for _, t in arguments]
+
+
+def _expressions(t: TensorType | SymType) -> Sequence[Any]:
+    return (*t.shape, *t.strides) if isinstance(t, TensorType) else (t.expr,)
+
+
+def _random(t: TensorType | SymType, values: dict[str, int], high: int) -> Any:
+    import torch
+
+    if isinstance(t, SymType):
+        return expr.evaluate(t.expr, values)
+    shape = [expr.evaluate(d, values) for d in t.shape]
+    strides = [expr.evaluate(d, values) for d in t.strides]
+    dtype = getattr(torch, TORCH_DTYPES[t.dtype])
+    if is_float(t.dtype) or t.dtype[0] == "c":
+        data = torch.randn(shape, dtype=torch.float32).to(dtype)
+    else:
+        data = torch.randint(0, 2 if t.dtype == "i1" else high, shape).to(dtype)
+    return data if t.is_contiguous else torch.empty_strided(shape, strides, dtype=dtype).copy_(data)
+
+
+def load_inputs(module: ModuleOp, path: str) -> list[Any]:
+    """The inputs from a `.pt` or `.npz` file, in the order of @main's arguments."""
+    import numpy
+    import torch
+
+    names = [n for n, _ in signature(module)]
+    try:
+        if path.endswith(".npz"):
+            with numpy.load(path) as arrays:
+                stored: Any = {k: torch.from_numpy(arrays[k]) for k in arrays.files}
+        else:
+            stored = torch.load(path, weights_only=True)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise LamellaError(f"cannot read inputs from {path}: {error}") from error
+    if isinstance(stored, dict):
+        table: dict[str, Any] = stored  # pyright: ignore[reportUnknownVariableType]
+        if set(names) <= set(table):
+            return [table[n] for n in names]
+        positional = [f"arr_{i}" for i in range(len(names))]
+        if set(positional) == set(table):
+            return [table[n] for n in positional]
+        raise LamellaError(f"{path} has {sorted(table)}, @main takes {names}")
+    if len(stored) != len(names):
+        raise LamellaError(f"{path} has {len(stored)} inputs, @main takes {len(names)}")
+    return list(stored)
+
+
+def execute(module: ModuleOp, inputs: Sequence[Any]) -> list[Any]:
+    """The outputs of @main: interpreted at the aten, prims and loop levels, native at the host and llvm levels.
+
+    Inputs are not modified: they are copied first. The module is not modified.
+    """
+    import torch
+
+    copies = [
+        i.detach().clone(memory_format=torch.preserve_format) if isinstance(i, torch.Tensor) else i for i in inputs
+    ]
+    main = next((op for op in module.ops if getattr(op.properties.get("sym_name"), "data", None) == "main"), None)
+    if main is None:
+        raise LamellaError("the module has no function @main to run")
+    if main.name == "func.func":
+        from ..codegen.interpreter import run_module
+
+        return list(run_module(module, copies))
+    from .. import driver
+
+    if main.name == "host.func":
+        module = _lowered(module, _passes()[-2:])
+    return list(driver.native(module, driver.target_of(driver.Options()))(copies))
+
+
+def describe(value: Any, *, full: bool = False) -> str:
+    """An output in one line, or in full."""
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return repr(value)
+    head = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)} strides {list(value.stride())}"
+    if full:
+        return f"{head}\n{value}"
+    if value.numel() == 0:
+        return head
+    x = value.double() if not value.is_complex() else value.abs().double()
+    return f"{head} mean {x.mean():.6g} min {x.min():.6g} max {x.max():.6g}"
+
+
+def compare_levels(module: ModuleOp, inputs: Sequence[Any], tolerance: float, out: IO[str]) -> int:
+    """Run @main before and after every pass below it; 0 if all agree within the tolerance, else 1.
+
+    Errors are relative to the largest magnitude of the first level's output.
+    """
+    from .. import driver
+
+    start = _first_pass(module)
+    module, first = module.clone(), execute(module, inputs)
+    out.write(f"{'level':<20} {'largest error':>14}  same bits as the input level\n")
+    worst: str | None = None
+    for text in _passes()[start:]:
+        name = text.partition("{")[0]
+        driver.run_passes(module, text)
+        if name == "kernel-to-llvm":
+            continue  # half of the module is llvm then: nothing to run
+        error, same = difference(first, execute(module, inputs))
+        out.write(f"{name:<20} {error:>14.3e}  {'yes' if same else 'no'}\n")
+        if worst is None and not error <= tolerance:
+            worst = name
+    out.write(f"first difference after {worst}\n" if worst else "all levels agree\n")
+    return 1 if worst else 0
+
+
+def _passes() -> list[str]:
+    """The passes from aten to llvm, each with its options."""
+    from .. import driver
+
+    options = driver.Options()
+    return driver.pipeline(options, driver.target_of(options)).split(",")
+
+
+def _lowered(module: ModuleOp, passes: Sequence[str]) -> ModuleOp:
+    from .. import driver
+
+    module = module.clone()
+    driver.run_passes(module, ",".join(passes))
+    return module
+
+
+def _first_pass(module: ModuleOp) -> int:
+    """The index of the first pass that this module still has before it, told by the ops in it."""
+    present = {op.name.partition(".")[0] for op in module.walk()} | {op.name for op in module.walk()}
+    names = [text.partition("{")[0] for text in _passes()]
+    if "host.func" in present:
+        return names.index("kernel-to-llvm")
+    if "loop.kernel" in present:
+        return names.index("loop-schedule")
+    if "loop" in present:
+        return names.index("loop-fuse")
+    if "llvm" in present:
+        return len(names)
+    return names.index("prims-canonicalize") if "prims" in present else 0
+
+
+def difference(a: Sequence[Any], b: Sequence[Any]) -> tuple[float, bool]:
+    """(largest error relative to the magnitude of `a`, all bits agree); infinite where shapes or NaNs differ."""
+    import torch
+
+    if len(a) != len(b):
+        return float("inf"), False
+    worst, same = 0.0, True
+    for x, y in zip(a, b, strict=True):
+        if not isinstance(x, torch.Tensor):
+            worst, same = (worst, same) if x == y else (float("inf"), False)
+            continue
+        if x.shape != y.shape or x.dtype != y.dtype:
+            return float("inf"), False
+        wide = torch.complex128 if x.is_complex() else torch.float64
+        p, q = x.to(wide), y.to(wide)
+        same = same and bool(torch.equal(p.nan_to_num(), q.nan_to_num()) and torch.equal(p.isnan(), q.isnan()))
+        if not torch.equal(p.isnan(), q.isnan()) or not torch.equal(p.isinf(), q.isinf()):
+            return float("inf"), False
+        finite = torch.where(p.isfinite(), (p - q).abs(), 0.0)
+        scale = torch.where(p.isfinite(), p.abs(), 0.0).max().item() if p.numel() else 1.0
+        worst = max(worst, finite.max().item() / max(scale, 1e-30)) if p.numel() else worst
+    return worst, same
+
+
+if __name__ == "__main__":
+    sys.exit(main())
