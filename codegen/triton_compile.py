@@ -1,0 +1,143 @@
+"""Kernels as Triton text to machine code for NVIDIA GPUs: in parallel, each distinct text once, kept on disk.
+
+Needs the package `triton` (3.6 to 3.9), and neither a GPU nor a C compiler.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from .cache import Cache, cache_key, default_cache
+from .errors import CodegenError
+from .triton_workers import WORKERS, Request, Workers
+
+OLDEST, NEWEST = (3, 6), (3, 10)
+"""Versions of Triton that are known: from the first, below the second."""
+REMEDY = "pip install 'triton>=3.6,<3.10'"
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """One kernel: its symbol, the text of a module that holds it alone, and how it is to be run."""
+
+    name: str
+    text: str
+    warps: int = 4
+    stages: int = 3
+    registers: int | None = None
+    """The most registers that a thread may use."""
+
+    def options(self) -> dict[str, int]:
+        """As Triton names them."""
+        found = {"num_warps": self.warps, "num_stages": self.stages}
+        return found if self.registers is None else {**found, "maxnreg": self.registers}
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """Machine code of one kernel, and what a launch needs to know; picklable."""
+
+    name: str
+    cubin: bytes
+    warps: int
+    """Of a program, those that Triton adds for itself included."""
+    shared: int
+    """Bytes of shared memory of a program."""
+    scratch: int = 0
+    """Bytes of global memory that each program needs for itself."""
+    scratch_alignment: int = 1
+
+
+def triton_version() -> str | None:
+    """The version of Triton here; None where there is none, or one that is not known."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        found = version("triton")
+    except PackageNotFoundError:
+        return None
+    numbers = tuple(int(part) for part in found.split("+")[0].split(".")[:2])
+    return found if OLDEST <= numbers < NEWEST else None
+
+
+def compile_kernels(
+    sources: Sequence[KernelSource],
+    sm: int,
+    *,
+    cache: Cache | None = None,
+    workers: Workers = WORKERS,
+    processes: int | None = None,
+    seconds: float = 300,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> list[CompiledKernel]:
+    """Machine code of each source for compute capability `sm` (90 for sm_90), from the cache or from Triton.
+
+    `progress(done, all, name)` is called as kernels are ready. Raises CodegenError without a Triton that is known, and
+    for a kernel that Triton does not compile, with its name, the file that its text is in and Triton's words.
+    """
+    version = triton_version()
+    if version is None:
+        raise CodegenError(f"kernels for a GPU need Triton: {REMEDY}")
+    cache = cache or default_cache()
+    keys = [cache_key(s.text, repr(s.options()), str(sm), version, FORMAT) for s in sources]
+    found: dict[str, CompiledKernel] = {}
+    for key, source in zip(keys, sources, strict=True):
+        if key not in found and (data := cache.get("cubin", key)) is not None:
+            found[key] = pickle.loads(data)
+            _tell(progress, len(found), len(set(keys)), source.name)
+    missing = {key: s for key, s in zip(keys, sources, strict=True) if key not in found}
+    names = [s.name for s in missing.values()]
+    ready = len(found)
+
+    def done(i: int) -> None:
+        nonlocal ready
+        ready += 1
+        _tell(progress, ready, len(set(keys)), names[i])
+
+    requests = [Request(s.text, sm, s.options()) for s in missing.values()]
+    answers = workers.run(requests, processes or processors(), seconds=seconds, done=done)
+    for (key, source), answer in zip(missing.items(), answers, strict=True):
+        if answer.metadata is None:
+            raise CodegenError(_report(source, sm, answer.error))
+        m = answer.metadata
+        found[key] = CompiledKernel(
+            name=m["name"],
+            cubin=answer.cubin,
+            warps=m.get("num_warps", source.warps),
+            shared=m["shared"] or 0,
+            scratch=m.get("global_scratch_size") or 0,
+            scratch_alignment=m.get("global_scratch_align") or 1,
+        )
+        cache.put("cubin", key, pickle.dumps(found[key]))
+    return [found[key] for key in keys]
+
+
+FORMAT = "1"
+"""Changes with CompiledKernel, and with what triton_stages does."""
+
+
+@cache
+def processors() -> int:
+    """How many processes of this machine's may compile at a time."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _tell(progress: Callable[[int, int, str], None] | None, done: int, of: int, name: str) -> None:
+    if progress is not None:
+        progress(done, of, name)
+
+
+def _report(source: KernelSource, sm: int, error: str) -> str:
+    """The message for a kernel that was not compiled; its text is written to a file for whoever looks into it."""
+    message = f"Triton does not compile the kernel {source.name} for sm_{sm}: {error}"
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix=f"lamella-{source.name[:40]}-", suffix=".ttir", delete=False) as f:
+            f.write(source.text)
+    except OSError:
+        return message
+    return f"{message}\n  its text is in {f.name}"

@@ -1,0 +1,156 @@
+"""Triton text to cubins, without a GPU: architectures, the cache, processes that die, hang or reject."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Sequence
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lamella.codegen import triton_compile
+from lamella.codegen.cache import Cache
+from lamella.codegen.errors import CodegenError
+from lamella.codegen.triton_compile import CompiledKernel, KernelSource, compile_kernels
+from lamella.codegen.triton_workers import Answer, Request, Worker, Workers
+
+pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="needs triton")
+
+
+def add_one(name: str, value: str = "1.0") -> str:
+    return textwrap.dedent(f"""
+        module {{
+          tt.func public @{name}(%x: !tt.ptr<f32> {{tt.divisibility = 16 : i32}}, %n: i32) attributes {{noinline = false}} {{
+            %c = arith.constant 128 : i32
+            %one = arith.constant dense<{value}> : tensor<128xf32>
+            %p = tt.get_program_id x : i32
+            %start = arith.muli %p, %c : i32
+            %r = tt.make_range {{start = 0 : i32, end = 128 : i32}} : tensor<128xi32>
+            %s = tt.splat %start : i32 -> tensor<128xi32>
+            %i = arith.addi %s, %r : tensor<128xi32>
+            %ns = tt.splat %n : i32 -> tensor<128xi32>
+            %mask = arith.cmpi slt, %i, %ns : tensor<128xi32>
+            %xs = tt.splat %x : !tt.ptr<f32> -> tensor<128x!tt.ptr<f32>>
+            %at = tt.addptr %xs, %i : tensor<128x!tt.ptr<f32>>, tensor<128xi32>
+            %v = tt.load %at, %mask : tensor<128x!tt.ptr<f32>>
+            %w = arith.addf %v, %one : tensor<128xf32>
+            tt.store %at, %w, %mask : tensor<128x!tt.ptr<f32>>
+            tt.return
+          }}
+        }}
+        """)
+
+
+ABORTS = """
+module {
+  tt.func public @aborts(%x: !tt.ptr<i1>) attributes {noinline = false} {
+    %r = tt.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32>
+    %xs = tt.splat %x : !tt.ptr<i1> -> tensor<128x!tt.ptr<i1>>
+    %at = tt.addptr %xs, %r : tensor<128x!tt.ptr<i1>>, tensor<128xi32>
+    %v = tt.load %at : tensor<128x!tt.ptr<i1>>
+    tt.store %at, %v : tensor<128x!tt.ptr<i1>>
+    tt.return
+  }
+}
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path, 1 << 30)
+
+
+@pytest.mark.parametrize("sm", [80, 90, 100])
+def test_cubin(sm: int, cache: Cache) -> None:
+    (kernel,) = compile_kernels([KernelSource("add_one", add_one("add_one"))], sm, cache=cache)
+    assert kernel.cubin[:4] == b"\x7fELF"
+    assert (kernel.name, kernel.warps, kernel.shared, kernel.scratch) == ("add_one", 4, 0, 0)
+
+
+def test_each_text_is_compiled_once(cache: Cache) -> None:
+    asked: list[Request] = []
+
+    class Counting(Workers):
+        def run(self, requests: Sequence[Request], processes: int, **how: Any) -> list[Answer]:
+            asked.extend(requests)
+            return super().run(requests, processes, **how)
+
+    sources = [
+        KernelSource("k", add_one("k")),
+        KernelSource("k", add_one("k")),
+        KernelSource("j", add_one("j"), warps=8),
+    ]
+    heard: list[tuple[int, int]] = []
+    compiled = partial(compile_kernels, sources, 90, cache=cache, workers=Counting())
+    found = compiled(progress=lambda done, of, name: heard.append((done, of)))
+    assert len(asked) == 2 and heard == [(1, 2), (2, 2)]
+    assert found[0] == found[1] and [k.warps for k in found] == [4, 4, 8]
+    assert compiled() == found and len(asked) == 2
+    compile_kernels(sources, 80, cache=cache, workers=Counting())
+    assert len(asked) == 4
+
+
+def test_rejected_text(cache: Cache) -> None:
+    with pytest.raises(CodegenError, match=r"(?s)does not compile the kernel bad for sm_90.*text is in (\S+)") as error:
+        compile_kernels([KernelSource("bad", "module { tt.func public @bad( }")], 90, cache=cache)
+    file = Path(str(error.value).rpartition(" ")[2])
+    assert file.read_text() == "module { tt.func public @bad( }"
+    file.unlink()
+
+
+def test_death_is_of_one_kernel() -> None:
+    """The others are compiled, and a later one too."""
+    workers = Workers()
+    texts = [add_one("a"), ABORTS, add_one("b")]
+    answers = workers.run([Request(text, 90, {"num_warps": 4}) for text in texts], 2)
+    assert [bool(a.cubin) for a in answers] == [True, False, True]
+    assert "exit status" in answers[1].error and "Assertion" in answers[1].error
+    assert workers.run([Request(add_one("c"), 90, {})], 1)[0].cubin
+    workers.stop()
+
+
+def script(folder: Path, text: str) -> Path:
+    path = folder / "worker.py"
+    path.write_text(f"import sys\nsys.path.insert(0, {str(Path(triton_compile.__file__).parent)!r})\n" + text)
+    return path
+
+
+def test_process_that_hangs(tmp_path: Path) -> None:
+    workers = Workers(
+        lambda: Worker(script(tmp_path, "import time; print('here', file=sys.stderr, flush=True); time.sleep(60)"))
+    )
+    (answer,) = workers.run([Request("", 90, {})], 1, seconds=1)
+    assert "stopped after 1 s" in answer.error and "here" in answer.error
+
+
+def test_process_that_went_is_replaced(tmp_path: Path) -> None:
+    """One that ended by itself, as idle ones do, costs nothing but a new one."""
+    mark = tmp_path / "mark"
+    text = f"""
+        import os
+        from pathlib import Path
+        from triton_stages import receive, send
+        if not Path({str(mark)!r}).exists():
+            Path({str(mark)!r}).touch()
+            sys.exit(0)
+        while (request := receive(sys.stdin.buffer)) is not None:
+            send(sys.stdout.buffer, ("ok", b"code", {{}}))
+        """
+    workers = Workers(lambda: Worker(script(tmp_path, textwrap.dedent(text))))
+    assert workers.run([Request("", 90, {})], 1) == [Answer(b"code", {})]
+    workers.stop()
+
+
+def test_without_triton(monkeypatch: pytest.MonkeyPatch, cache: Cache) -> None:
+    monkeypatch.setattr(triton_compile, "triton_version", lambda: None)
+    with pytest.raises(CodegenError, match="pip install 'triton"):
+        compile_kernels([KernelSource("k", add_one("k"))], 90, cache=cache)
+
+
+def test_nothing_of_triton_is_imported_here(cache: Cache) -> None:
+    assert isinstance(compile_kernels([KernelSource("k", add_one("k"))], 90, cache=cache)[0], CompiledKernel)
+    assert "triton._C.libtriton" not in sys.modules
