@@ -16,10 +16,11 @@ _LAMELLA = __name__.rpartition(".")[0]
 DIALECTS: dict[str, str] = {
     "builtin": "xdsl.dialects.builtin:Builtin",
     "func": "xdsl.dialects.func:Func",
-    "arith": "xdsl.dialects.arith:Arith",
+    "arith": f"{_LAMELLA}.arith_tensors:ARITH",
     "math": "xdsl.dialects.math:Math",
     "scf": "xdsl.dialects.scf:Scf",
     "cf": "xdsl.dialects.cf:Cf",
+    "ub": "xdsl.dialects.ub:UB",
     "memref": "xdsl.dialects.memref:MemRef",
     "vector": "xdsl.dialects.vector:Vector",
     "test": "xdsl.dialects.test:Test",
@@ -29,6 +30,7 @@ DIALECTS: dict[str, str] = {
     "prims": f"{_LAMELLA}.prims:PRIMS",
     "loop": f"{_LAMELLA}.loop:LOOP",
     "host": f"{_LAMELLA}.host:HOST",
+    "tt": f"{_LAMELLA}.tt:TT",
 }
 """Dialect name to `module:object`. A module that does not exist is left out."""
 
