@@ -19,11 +19,14 @@ _WRAP_NAMES = (
 )
 
 _CONVERSION = re.compile(r"__(trunc|extend)\w+f2")
+_DRIVER = re.compile(r"cu[A-Z]\w+")
 _OPENMP = re.compile(r"(GOMP|omp|kmp|__kmpc)_\w+")
 
 
 class Imports:
-    """Resolves symbol names to addresses in torch's libraries, its OpenMP runtime, CPython, libm and libc."""
+    """Resolves symbol names to addresses in torch's libraries, its OpenMP runtime, CPython, libm and libc, and in the
+    CUDA driver.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
@@ -54,7 +57,9 @@ class Imports:
             found = (self._address(self._torch("libtorch_python.so"), mangled) for mangled in _WRAP_NAMES)
             return next((address for address in found if address is not None), None)
         if name.startswith(("aoti_torch_", "Sleef_")):
-            return self._address(self._torch("libtorch_cpu.so"), name)
+            return self._address(self._torch("libtorch_cpu.so"), name) or self._cuda_shim(name)
+        if _DRIVER.fullmatch(name):
+            return self._address(self._library("libcuda.so.1"), name)
         if _OPENMP.match(name):
             # Torch's own runtime, so that its threads are shared: a second copy would fight it for the cores.
             return self._address(self._openmp(), name)
@@ -80,6 +85,10 @@ class Imports:
 
     def _torch(self, file: str) -> ctypes.CDLL:
         return self._library(str(_torch_libraries() / file))
+
+    def _cuda_shim(self, name: str) -> int | None:
+        found = (_torch_libraries() / "libtorch_cuda.so").exists() and "cuda" in name
+        return self._address(self._torch("libtorch_cuda.so"), name) if found else None
 
     def _openmp(self) -> ctypes.CDLL:
         """The OpenMP runtime that libtorch_cpu has loaded into this process."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 
@@ -17,7 +18,19 @@ from .jit import load_object
 from .runtime_support import load_support
 from .wrong_inputs import Argument, explainer
 
+if TYPE_CHECKING:
+    from .triton_compile import CompiledKernel
+
 MAIN = "main"
+
+
+@dataclass(frozen=True)
+class GpuKernel:
+    """A kernel that the program launches: its symbol, the number of the GPU, and the code."""
+
+    symbol: str
+    device: int
+    code: CompiledKernel
 
 
 @dataclass(frozen=True)
@@ -27,14 +40,26 @@ class Metadata:
     arguments: tuple[Argument, ...]
     objects: tuple[Any, ...]
     """The Python objects it uses: names, tuples of messages, and specs of calls and expressions."""
+    kernels: tuple[GpuKernel, ...] = ()
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it takes or makes tensors of a GPU."""
+        return self.kernels != () or any(a.device != "cpu" for a in self.arguments)
 
 
-def metadata(module: ModuleOp) -> Metadata:
-    """Reads what host-to-llvm left on the module."""
+def metadata(module: ModuleOp, kernels: Mapping[str, CompiledKernel] | None = None) -> Metadata:
+    """Reads what host-to-llvm left on the module; `kernels` are those for GPUs, by symbol."""
     names_and_types = _array(module, "lamella.arguments")
     pairs = zip(names_and_types[::2], names_and_types[1::2], strict=True)
     objects = tuple(_spec(a) for a in _array(module, "lamella.objects"))
-    return Metadata(tuple(_argument(name.data, type) for name, type in pairs), objects)
+    arguments = tuple(_argument(name.data, type) for name, type in pairs)
+    if "lamella.kernels" not in module.attributes:
+        return Metadata(arguments, objects)
+    names_and_devices = _array(module, "lamella.kernels")
+    uses = zip(names_and_devices[::2], names_and_devices[1::2], strict=True)
+    used = (GpuKernel(name.data, device.value.data, (kernels or {})[name.data]) for name, device in uses)
+    return Metadata(arguments, objects, tuple(used))
 
 
 def _array(module: ModuleOp, name: str) -> Sequence[Any]:
@@ -51,7 +76,7 @@ def _text(value: Any) -> int | str:
 def _argument(name: str, type: Any) -> Argument:
     if isinstance(type, TensorType):
         strides = None if type.is_contiguous else tuple(map(_text, type.strides))
-        return Argument(name, type.dtype, tuple(map(_text, type.shape)), strides)
+        return Argument(name, type.dtype, tuple(map(_text, type.shape)), strides, device=type.device)
     if isinstance(type, SymType):
         return Argument(name, type.dtype, scalar=str(_text(type.expr)))
     return Argument(name, None)
@@ -114,13 +139,26 @@ _METH_O = 0x8
 def load_main(code: bytes, meta: Metadata) -> Callable[[list[Any]], tuple[Any, ...]]:
     """The function in this process. What it needs lives as long as it does."""
     load_support()
-    loaded = load_object(code, [MAIN])
+    imports, records = gpu_imports(meta.kernels) if meta.on_gpu else (None, ())
+    loaded = load_object(code, [MAIN], imports)
     method = _MethodDef(b"lamella", loaded[MAIN], _METH_O, None)
     objects = [_object(spec) for spec in meta.objects]
-    self = (explainer(meta.arguments), *objects, method, loaded)
+    self = (explainer(meta.arguments), *objects, method, loaded, records)
     prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     make = prototype(("PyCFunction_NewEx", ctypes.pythonapi))
     return make(ctypes.addressof(method), self, None)
+
+
+def gpu_imports(kernels: Sequence[GpuKernel]) -> tuple[Mapping[str, int], Sequence[Any]]:
+    """What code with GPU tensors is linked with, and what must live as long: the records of its kernels, loaded."""
+    from .cuda_driver import driver
+    from .cuda_runtime import KernelRecord, load_cuda
+
+    cuda = driver()
+    functions = load_cuda(cuda)
+    records = {k.symbol: KernelRecord.of(k.code, cuda.load(k.code, k.device), k.device) for k in kernels}
+    addresses = {f"{symbol}.kernel": ctypes.addressof(record) for symbol, record in records.items()}
+    return ChainMap(addresses, functions.addresses, cuda.imports), (functions, *records.values())  # pyright: ignore
 
 
 def _object(spec: Any) -> Any:

@@ -1,11 +1,23 @@
 """The native functions that take the arguments of a host program, check them, and give everything back, as LLVM IR.
 
 Table of `lamella_enter`, i64: per argument its kind (0 tensor, 1 contiguous tensor, 2 int, 3 float, 4 bool, 5
-object), then for tensors dtype, rank, sizes, and for kind 0 strides; for scalars one code. A code is a number >= 0:
-exactly that; -1: anything; -2 - 2k: stored in values[k]; -3 - 2k: equal to values[k].
+object, 16 + 2d tensor on GPU d, 17 + 2d contiguous tensor there), then for tensors dtype, rank, sizes, and for an even
+kind strides; for scalars one code. A code is a number >= 0: exactly that; -1: anything; -2 - 2k: stored in values[k];
+-3 - 2k: equal to values[k].
 """
 
 TEXT = r"""
+@cuda_foreign = private global i64 -1                    ; dispatch keys that plain tensors of a GPU lack
+@cuda_device = private global ptr @aoti_torch_get_device_index
+
+; Tensors of GPUs are taken from now on: those with these dispatch keys; `device` gives the GPU's number.
+define void @lamella_cuda_tensors(i64 %keys, ptr %device) {
+  %foreign = xor i64 %keys, -1
+  store i64 %foreign, ptr @cuda_foreign
+  store ptr %device, ptr @cuda_device
+  ret void
+}
+
 ; One code of the table against one value: nonzero when it fits.
 define private i1 @fits(i64 %code, i64 %value, ptr %values) alwaysinline {
   %literal = icmp sge i64 %code, 0
@@ -56,9 +68,28 @@ tensor:
 keys:
   %keys_at = getelementptr i8, ptr %impl, i64 $KEYS_AT$
   %set = load i64, ptr %keys_at
+  %kind = load i64, ptr %entry
+  %here = icmp ult i64 %kind, 16
+  br i1 %here, label %cpu, label %gpu
+cpu:
   %foreign = and i64 %set, $FOREIGN$
   %ours = icmp eq i64 %foreign, 0
   br i1 %ours, label %dtype, label %no
+gpu:
+  %cuda_mask = load i64, ptr @cuda_foreign
+  %cuda_foreign = and i64 %set, %cuda_mask
+  %cuda_ours = icmp eq i64 %cuda_foreign, 0
+  br i1 %cuda_ours, label %which, label %no
+which:
+  %device_of = load ptr, ptr @cuda_device
+  store i64 0, ptr %tmp
+  %r5 = call i32 %device_of(ptr %h, ptr %tmp)
+  %device = load i32, ptr %tmp
+  %above = sub i64 %kind, 16
+  %number = lshr i64 %above, 1
+  %wanted = trunc i64 %number to i32
+  %device_same = icmp eq i32 %device, %wanted
+  br i1 %device_same, label %dtype, label %no
 dtype:
   store i64 0, ptr %tmp
   %r0 = call i32 @aoti_torch_get_dtype(ptr %h, ptr %tmp)
@@ -83,8 +114,7 @@ layout:
   %strides = load ptr, ptr %tmp
   %size_codes = getelementptr i64, ptr %entry, i64 3
   %stride_codes = getelementptr i64, ptr %size_codes, i64 %nd
-  %kind = load i64, ptr %entry
-  %dense = icmp eq i64 %kind, 1
+  %dense = trunc i64 %kind to i1
   br label %sizes_loop
 sizes_loop:
   %i = phi i64 [ 0, %layout ], [ %i1, %size_next ]
@@ -185,14 +215,15 @@ item:
   %object_at = getelementptr ptr, ptr %objects, i64 %i
   store ptr %o, ptr %object_at
   %kind = load i64, ptr %entry
-  switch i64 %kind, label %scalar [ i64 0, label %tensor  i64 1, label %tensor  i64 5, label %object ]
+  switch i64 %kind, label %tensor [ i64 2, label %scalar  i64 3, label %scalar  i64 4, label %scalar
+                                   i64 5, label %object ]
 tensor:
   %handle_at = getelementptr ptr, ptr %handles, i64 %i
   %data_at = getelementptr ptr, ptr %data, i64 %i
   %t_ok = call i1 @check_tensor(ptr %o, ptr %entry, ptr %handle_at, ptr %data_at, ptr %values)
   %rank_at = getelementptr i64, ptr %entry, i64 2
   %rank = load i64, ptr %rank_at
-  %dense = icmp eq i64 %kind, 1
+  %dense = trunc i64 %kind to i1
   %double = shl i64 %rank, 1
   %codes = select i1 %dense, i64 %rank, i64 %double
   %t_length = add i64 %codes, 3

@@ -136,12 +136,19 @@ fail:
 ; Replaces *owned by a copy with these strides.
 define i32 @lamella_restride(ptr %owned, i64 %nd, ptr %sizes, ptr %strides, i32 %dtype) {
   %new = alloca ptr
-  %r = call i32 @aoti_torch_empty_strided(i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i32 0, i32 0, ptr %new)
+  %type_at = alloca i32
+  %index_at = alloca i32
+  %old = load ptr, ptr %owned
+  %r0 = call i32 @aoti_torch_get_device_type(ptr %old, ptr %type_at)
+  %r1 = call i32 @aoti_torch_get_device_index(ptr %old, ptr %index_at)
+  %type = load i32, ptr %type_at
+  %index = load i32, ptr %index_at
+  %r = call i32 @aoti_torch_empty_strided(
+    i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i32 %type, i32 %index, ptr %new)
   %r_bad = icmp ne i32 %r, 0
   br i1 %r_bad, label %fail, label %copy
 copy:
   %t = load ptr, ptr %new
-  %old = load ptr, ptr %owned
   store ptr %t, ptr %owned
   %r2 = call i32 @aoti_torch_copy_(ptr %t, ptr %old, i32 0)
   %r3 = call i32 @aoti_torch_delete_tensor_object(ptr %old)

@@ -29,6 +29,7 @@ SYMBOLS = (
     *("lamella_restride", "lamella_raise", "lamella_assert", "lamella_call", "lamella_object", "lamella_wrap"),
     *("lamella_drop", "lamella_drop_object", "lamella_tuple", "lamella_view", "lamella_slot", "lamella_disagree"),
     *("lamella_grad_off", "lamella_grad_restore", "lamella_scalar", "lamella_recycle_limits", "lamella_recycle_clear"),
+    "lamella_cuda_tensors",
 )
 
 
@@ -71,8 +72,6 @@ def find_layout() -> Layout:
         tensors = [torch.empty(3, device="cpu"), torch.empty(2, 5, dtype=torch.int64, device="cpu")]
         masks = [torch._C._dispatch_keys(t).raw_repr() for t in tensors]
         inside = [_words(t._cdata, 32) for t in tensors]
-        with torch.inference_mode():
-            inference = torch._C._dispatch_keys(torch.empty(1, device="cpu")).raw_repr()
 
         def places(wanted: list[int], found: list[list[int]]) -> list[int]:
             return [i for i in range(len(found[0])) if all(f[i] == w for f, w in zip(found, wanted, strict=True))]
@@ -85,10 +84,23 @@ def find_layout() -> Layout:
             ),
             keys_at=_offset(places(masks, inside), "the dispatch keys of a tensor"),
             storage_at=storage_at,
-            keys=masks[0] | inference,
+            keys=plain_keys("cpu"),
             normal=masks[0],
             fresh=_fresh_count(storage_at),
         )
+
+
+def plain_keys(device: str) -> int:
+    """All dispatch keys of plain tensors on `device`, made in inference mode or not."""
+    import torch
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    with _disable_current_modes():
+        found = 0
+        for mode in (False, True):
+            with torch.inference_mode(mode):
+                found |= torch._C._dispatch_keys(torch.empty(1, device=device)).raw_repr()
+    return found
 
 
 def _fresh_count(storage_at: int) -> int:
@@ -228,6 +240,8 @@ declare i32 @aoti_torch_get_dim(ptr, ptr)
 declare i32 @aoti_torch_get_sizes(ptr, ptr)
 declare i32 @aoti_torch_get_strides(ptr, ptr)
 declare i32 @aoti_torch_get_data_ptr(ptr, ptr)
+declare i32 @aoti_torch_get_device_type(ptr, ptr)
+declare i32 @aoti_torch_get_device_index(ptr, ptr)
 declare i32 @aoti_torch_empty_strided(i64, ptr, ptr, i32, i32, i32, ptr)
 declare i32 @aoti_torch_delete_tensor_object(ptr)
 declare i32 @aoti_torch_new_tensor_handle(ptr, ptr)

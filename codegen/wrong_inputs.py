@@ -10,7 +10,7 @@ import torch
 
 from ..dialects import expr
 from ..dialects.tensor import TORCH_DTYPES
-from .runtime_support import find_layout
+from .runtime_support import find_layout, plain_keys
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Argument:
     """None for a contiguous tensor."""
     scalar: str | None = None
     """The text of the expression for a scalar."""
+    device: str = "cpu"
 
 
 def explainer(arguments: Sequence[Argument]) -> Callable[[Any], None]:
@@ -58,15 +59,17 @@ def _explain_one(argument: Argument, value: Any, symbols: dict[str, tuple[Any, s
     if not isinstance(value, torch.Tensor):
         raise TypeError(f"{label}: expected a tensor, got {type(value).__name__}")
     expected = TORCH_DTYPES[argument.dtype]
-    if value.device.type != "cpu":
-        raise TypeError(f"{label}: expected a tensor on the cpu, got one on {value.device}")
+    if (value.device.type if argument.device == "cpu" else str(value.device)) != argument.device:
+        on = "the cpu" if argument.device == "cpu" else argument.device
+        raise TypeError(f"{label}: expected a tensor on {on}, got one on {value.device}")
     if value.layout != torch.strided:
         raise TypeError(f"{label}: expected a strided tensor, got layout {value.layout}")
     if value.dtype != getattr(torch, expected):
         raise TypeError(f"{label}: expected dtype {expected}, got {str(value.dtype)[6:]}")
     if value.is_conj() or value.is_neg():
         raise TypeError(f"{label}: expected a plain tensor, got one with a pending conjugation or negation")
-    if torch._C._dispatch_keys(value).raw_repr() & ~find_layout().keys:
+    plain = find_layout().keys if argument.device == "cpu" else plain_keys(argument.device)
+    if torch._C._dispatch_keys(value).raw_repr() & ~plain:
         raise TypeError(f"{label}: expected a plain tensor, got a {type(value).__name__}")
     if value.dim() != len(argument.shape):
         raise ValueError(f"{label}: expected {len(argument.shape)} dimensions, got shape {tuple(value.shape)}")

@@ -157,10 +157,14 @@ class CheckOp(IRDLOperation):
 
 @irdl_op_definition
 class ArenaOp(IRDLOperation):
-    """`%a = host.arena [bytes]`: memory for this call alone, 64-byte aligned; given back by host.drop."""
+    """`%a = host.arena [bytes]`: memory for this call alone, 64-byte aligned; given back by host.drop.
+
+    `host.arena [bytes] "cuda:0"` is memory of that device.
+    """
 
     name = "host.arena"
     bytes = prop_def(IndexAttr)
+    device = opt_prop_def(StringAttr)
     res = result_def(ArenaType)
     traits = traits_def()
 
@@ -169,10 +173,15 @@ class ArenaOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ArenaOp:
-        return cls.create(properties={"bytes": IndexAttr.parse_brackets(parser)}, result_types=[ARENA])
+        properties: dict[str, Attribute] = {"bytes": IndexAttr.parse_brackets(parser)}
+        if (device := parser.parse_optional_str_literal()) is not None:
+            properties["device"] = StringAttr(device)
+        return cls.create(properties=properties, result_types=[ARENA])
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" {self.bytes.text}")
+        if self.device is not None:
+            printer.print_string(f' "{self.device.data}"')
 
 
 @irdl_op_definition

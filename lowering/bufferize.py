@@ -17,7 +17,7 @@ from typing import Any, cast
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import expr, host
@@ -80,7 +80,8 @@ class _Rewrite:
         self.block = Block(arg_types=[a.type for a in function.body.block.args])
         self.values: dict[SSAValue, SSAValue] = {}
         self.slots: dict[Memory, Any] = {}
-        self.arena: SSAValue | None = None
+        self.arenas: dict[str, SSAValue] = {}
+        """By device."""
         self.written: dict[SSAValue, SSAValue] = {}
         """Results of launches that are written into an argument."""
         self.over: dict[SSAValue, int] = {}
@@ -131,22 +132,26 @@ class _Rewrite:
     def _plan(self) -> None:
         """Finds the memory that may lie in the arena, and where."""
         early = self._early_symbols()
-        planned = [m for m in self.lifetimes.memories if self._may_share(m, early)]
-        if not planned:
-            return
+        planned: dict[str, list[Memory]] = {}
+        for memory in self.lifetimes.memories:
+            if self._may_share(memory, early):
+                planned.setdefault(_device(memory.value), []).append(memory)
+        for device, memories in planned.items():
+            self._plan_arena(device, memories)
+
+    def _plan_arena(self, device: str, planned: list[Memory]) -> None:
         chains = self._chains(planned)
         requests = [Request(c[0].first, c[-1].last, storage_bytes(cast(TensorType, c[0].value.type))) for c in chains]
         found = plan(requests, self.hints)
+        properties: dict[str, Attribute] = {"bytes": IndexAttr.get([found.size])}
+        if device != "cpu":
+            properties["device"] = StringAttr(device)
         arena = self._add(
-            host.ArenaOp.create(
-                properties={"bytes": IndexAttr.get([found.size])},
-                result_types=[host.ARENA],
-                location=self.function.location,
-            )
+            host.ArenaOp.create(properties=properties, result_types=[host.ARENA], location=self.function.location)
         )
-        self.arena = arena.results[0]
-        self.slots = {m: offset for c, offset in zip(chains, found.offsets, strict=True) for m in c}
-        self.counts["arena bytes"] = found.size if isinstance(found.size, int) else 0
+        self.arenas[device] = arena.results[0]
+        self.slots |= {m: offset for c, offset in zip(chains, found.offsets, strict=True) for m in c}
+        self.counts["arena bytes"] += found.size if isinstance(found.size, int) else 0
 
     def _chains(self, planned: list[Memory]) -> list[list[Memory]]:
         """The memories in groups that follow one another in the same place, each made by a kernel that overwrites the
@@ -270,10 +275,11 @@ class _Rewrite:
             self.values[result] = argument
             return argument
         if memory in self.slots:
-            assert self.arena is not None
-            offset = IndexAttr.get([self.slots[memory]])
             new = host.SlotOp.create(
-                operands=[self.arena], properties={"offset": offset}, result_types=[result.type], location=op.location
+                operands=[self.arenas[_device(result)]],
+                properties={"offset": IndexAttr.get([self.slots[memory]])},
+                result_types=[result.type],
+                location=op.location,
             )
             self.counts["slots"] += 1
         else:
@@ -367,4 +373,9 @@ def _out_variant(op: Operation) -> type[AtenOp] | None:
     if name is None:
         return None
     type = op.results[0].type
-    return lookup(name) if isinstance(type, TensorType) and type.is_contiguous and type.device == "cpu" else None
+    fits = isinstance(type, TensorType) and type.is_contiguous and type.device.startswith(("cpu", "cuda"))
+    return lookup(name) if fits else None
+
+
+def _device(value: SSAValue) -> str:
+    return cast(TensorType, value.type).device

@@ -1,8 +1,9 @@
 """The arguments of a host program as one table, by which `lamella_enter` checks them and binds the symbols of their
 sizes.
 
-Per argument: its kind, then for tensors dtype, rank, a code per size and, unless contiguous, per stride; for scalars
-one code. A code is a number >= 0: exactly that; -1: anything; -2 - 2k: stored as word k; -3 - 2k: equal to word k.
+Per argument: its kind (as in codegen/runtime_arguments.py), then for tensors dtype, rank, a code per size and, unless
+contiguous, per stride; for scalars one code. A code is a number >= 0: exactly that; -1: anything; -2 - 2k: stored as
+word k; -3 - 2k: equal to word k.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ from ..dialects import expr
 from ..dialects.expr import Dim
 from ..dialects.tensor import SymType, TensorType
 from .address import evaluate
+from .host_devices import gpu_index
 from .host_frame import BOOL, FLOAT, INT, Frame, HostError
 from .llvm_builder import Num
 
 TENSOR, CONTIGUOUS, OBJECT = 0, 1, 5
+CUDA = 16
+"""Of this and the next kind are tensors of the first GPU, of the two after them those of the second."""
 SCALAR_KINDS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
 
 # c10::ScalarType by number
@@ -84,10 +88,10 @@ class ArgumentTable:
 
     def _add(self, type: Attribute, check: bool) -> None:
         if isinstance(type, TensorType):
-            if type.device != "cpu":
-                raise HostError(f"the host program runs on the CPU, it cannot take {type.data.text}")
             contiguous = type.is_contiguous
-            self.words += [CONTIGUOUS if contiguous else TENSOR, DTYPE_CODES[type.dtype], type.rank]
+            gpu = gpu_index(type)
+            place = TENSOR if gpu is None else CUDA + 2 * gpu
+            self.words += [place + CONTIGUOUS * contiguous, DTYPE_CODES[type.dtype], type.rank]
             self.words += [self._code(d, check) for d in type.shape]
             if not contiguous:
                 # the stride of a dim of size 1 is whatever it is

@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnitAttr,
     f64,
+    i8,
     i32,
     i64,
 )
@@ -64,6 +65,11 @@ EXTERNALS: dict[str, str] = {
     "aoti_torch_get_size": "iplp",
     "aoti_torch_get_stride": "iplp",
     "aoti_torch_copy_": "ippi",
+    "lamella_cuda_enter": "iipp",
+    "lamella_cuda_use": "iip",
+    "lamella_cuda_leave": "vp",
+    "lamella_cuda_empty": "ilppiipp",
+    "lamella_cuda_launch": "ipppllll",
 }
 _TYPES: dict[str, Attribute] = {"p": PTR, "l": i64, "i": i32, "d": f64, "v": llvm.LLVMVoidType()}
 
@@ -93,6 +99,7 @@ class Frame:
         self.env: dict[sympy.Symbol, Num] = {}
         self.floats: dict[sympy.Symbol, SSAValue] = {}
         self.globals: dict[tuple[int, ...], llvm.GlobalOp] = {}
+        self.externals: dict[str, llvm.GlobalOp] = {}
         self.declared: dict[str, str] = {}
         self.objects_: list[Attribute] = []
         self._object_index: dict[Attribute, int] = {}
@@ -281,6 +288,12 @@ class Frame:
                 self.store(self.number(d), self.b.gep(known, i, i64))
         return known
 
+    def external(self, name: str) -> SSAValue:
+        """The address of what `name` is given as when the code is loaded."""
+        if name not in self.externals:
+            self.externals[name] = llvm.GlobalOp(i8, name, "external")
+        return self.b.pure(llvm.AddressOfOp, (), PTR, {"global_name": SymbolRefAttr(name)}, key=name)
+
     # --------------------------------------------------------------------------------------------------------- objects
 
     def object_index(self, spec: Attribute) -> SSAValue:
@@ -293,7 +306,7 @@ class Frame:
 
     def declarations(self) -> list[Operation]:
         """Every function called, and every table."""
-        operations: list[Operation] = list(self.globals.values())
+        operations: list[Operation] = [*self.globals.values(), *self.externals.values()]
         for name, text in self.declared.items():
             type = llvm.LLVMFunctionType([_TYPES[c] for c in text[1:]], _TYPES[text[0]])
             operations.append(llvm.FuncOp(name, type, llvm.LinkageAttr("external")))

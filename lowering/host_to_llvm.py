@@ -23,6 +23,7 @@ from ..dialects.aten import AtenOp
 from ..dialects.llvm_ext import PTR
 from ..dialects.tensor import SymType, TensorType, itemsize
 from .host_arguments import DTYPE_CODES, ArgumentTable
+from .host_devices import GpuKernels, Gpus, gpu_index
 from .host_frame import Frame, HostError
 from .storage import storage_bytes
 
@@ -41,7 +42,7 @@ class HostToLlvm(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for program in [o for o in op.ops if isinstance(o, host.FuncOp)]:
-            HostLowering(program, self.check, _messages(op)).replace(op)
+            HostLowering(program, self.check, _messages(op), GpuKernels(op)).replace(op)
 
 
 def _messages(module: ModuleOp) -> dict[str, ArrayAttr[StringAttr]]:
@@ -78,7 +79,9 @@ class Buffer:
 class HostLowering:
     """One host program being rewritten; `VALUES` maps its ops to methods."""
 
-    def __init__(self, program: host.FuncOp, check: bool, messages: Mapping[str, ArrayAttr[StringAttr]]):
+    def __init__(
+        self, program: host.FuncOp, check: bool, messages: Mapping[str, ArrayAttr[StringAttr]], kernels: GpuKernels
+    ):
         self.program = program
         self.messages = messages
         self.check = check
@@ -87,6 +90,7 @@ class HostLowering:
         self.arenas: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
         self.grad: SSAValue | None = None
         self.arena_slots: list[SSAValue] = []
+        self.gpus = Gpus(self.frame, kernels, program.body.block.ops)
 
     # ------------------------------------------------------------------------------------------------------ the whole
 
@@ -108,6 +112,8 @@ class HostLowering:
         program.erase()
         module.attributes["lamella.objects"] = ArrayAttr(frame.objects_)
         module.attributes["lamella.arguments"] = ArrayAttr(self._arguments())
+        if self.gpus.used:
+            module.attributes["lamella.kernels"] = ArrayAttr(self.gpus.table())
 
     def _arguments(self) -> list[Attribute]:
         """Name and type of each argument, in turn."""
@@ -145,13 +151,14 @@ class HostLowering:
         with b.scope(refused, branch=True):
             b.ret(frame.null)
         for op in block.ops:
-            if isinstance(op, host.ArenaOp):
+            if isinstance(op, host.ArenaOp) and op.device is None:
                 place = frame.words(1)
                 frame.store(frame.null, place)
                 self.arenas[op.res] = (place, place)
                 self.arena_slots.append(place)
         if any(isinstance(op, AtenOp) for op in block.ops):
             self.grad = frame.get("lamella_grad_off")
+        self.gpus.enter()
         for i, a in enumerate(args):
             if isinstance(a.type, TensorType):
                 buffer = self.buffers[a] = Buffer(a.type)
@@ -173,6 +180,7 @@ class HostLowering:
         frame.call("lamella_leave", self.objects, self.n, frame.owned, frame.owned_count)
         for place in self.arena_slots:
             frame.call("lamella_arena_done", place)
+        self.gpus.leave()
         if self.grad is not None:
             frame.call("lamella_grad_restore", self.grad)
 
@@ -256,6 +264,11 @@ class HostLowering:
 
     def _arena(self, op: host.ArenaOp) -> None:
         frame = self.frame
+        if op.device is not None:
+            type = TensorType.get([op.bytes[0]], "u8", None, op.device.data)
+            place, data = self._allocate(type, frame.own())
+            self.arenas[op.res] = (place, frame.load(data))
+            return
         place, _ = self.arenas[op.res]
         data = frame.words(1)
         frame.checked("lamella_arena", frame.number(op.bytes[0]), place, data)
@@ -272,10 +285,20 @@ class HostLowering:
         frame, type = self.frame, op.res.type
         buffer = self.buffers[op.res] = Buffer(type)
         buffer.owned = frame.own()
-        place, data = frame.owned_at(buffer.owned), frame.words(1)
-        dtype, size = frame.i32(DTYPE_CODES[type.dtype]), frame.number(storage_bytes(type))
-        frame.checked("lamella_empty", *self.layout(type), dtype, size, place, data)
+        place, data = self._allocate(type, buffer.owned)
         buffer.handle, buffer.data = frame.load(place), frame.load(data)
+
+    def _allocate(self, type: TensorType, owned: int) -> tuple[SSAValue, SSAValue]:
+        """The places of a new tensor and of the address of its data."""
+        frame = self.frame
+        place, data = frame.owned_at(owned), frame.words(1)
+        dtype = frame.i32(DTYPE_CODES[type.dtype])
+        if (gpu := gpu_index(type)) is None:
+            size = frame.number(storage_bytes(type))
+            frame.checked("lamella_empty", *self.layout(type), dtype, size, place, data)
+        else:
+            frame.checked("lamella_cuda_empty", *self.layout(type), dtype, frame.i32(gpu), place, data)
+        return place, data
 
     def _view(self, op: host.ViewOp) -> None:
         buffer = self.buffers[op.res] = Buffer(op.res.type)
@@ -283,6 +306,9 @@ class HostLowering:
 
     def _launch(self, op: host.LaunchOp) -> None:
         frame, b = self.frame, self.frame.b
+        if op.callee in self.gpus.kernels:
+            self.gpus.launch(op, [self.data(v) for v in op.operands])
+            return
         operands = [self.data(v) for v in op.operands] + [frame.number(e) for e in op.sizes]
         code = b.call(op.callee, operands, i32)
         assert code is not None

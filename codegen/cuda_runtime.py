@@ -1,0 +1,270 @@
+"""The native functions for GPUs that host programs call: which one is current, memory, launches; as LLVM IR.
+
+They run under the GIL. A launch takes little more than the driver's own call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+
+from .cache import cached_objects
+from .cuda_driver import Driver
+from .imports import IMPORTS
+from .jit import LoadedObject, load_object
+from .runtime_support import load_support
+from .target import CpuTarget
+from .triton_compile import CompiledKernel
+
+SYMBOLS = (
+    *("lamella_cuda_enter", "lamella_cuda_use", "lamella_cuda_leave", "lamella_cuda_empty", "lamella_cuda_launch"),
+)
+
+
+class KernelRecord(ctypes.Structure):
+    """A kernel: the driver's function, threads and bytes of shared memory of a program, the GPU, and the bytes of
+    global memory that each program needs for itself.
+    """
+
+    _fields_ = [
+        ("function", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("threads", ctypes.c_int),
+        ("shared", ctypes.c_int),
+        ("device", ctypes.c_int),
+        ("scratch", ctypes.c_int64),
+    ]
+
+    @staticmethod
+    def of(kernel: CompiledKernel, function: int, device: int) -> KernelRecord:
+        threads = 32 * kernel.warps
+        return KernelRecord(function, kernel.name.encode(), threads, kernel.shared, device, kernel.scratch)
+
+
+@cache
+def load_cuda(driver: Driver) -> LoadedObject:
+    """The functions in this process, on top of `driver`; from here on programs take tensors of its GPUs."""
+    support = load_support()
+    loaded = load_object(cached_objects([TEXT], CpuTarget.host())[0], SYMBOLS, driver.imports)
+    take = ctypes.PYFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(support["lamella_cuda_tensors"])
+    take(_signed(driver.plain_keys()), driver.imports.get("aoti_torch_get_device_index") or _device_index())
+    return loaded
+
+
+def _device_index() -> int:
+    return IMPORTS.resolve(["aoti_torch_get_device_index"])["aoti_torch_get_device_index"]
+
+
+def _signed(word: int) -> int:
+    return word if word < 1 << 63 else word - (1 << 64)
+
+
+TEXT = r"""
+%record = type { ptr, ptr, i32, i32, i32, i64 }    ; KernelRecord
+
+@PyExc_RuntimeError = external global ptr
+@failed = private constant [41 x i8] c"CUDA error: %s; in a launch of kernel %s\00"
+@refused = private constant [15 x i8] c"CUDA error: %s\00"
+@unnamed = private constant [8 x i8] c"unknown\00"
+@large = private constant [75 x i8] c"kernel %s: %lld x %lld x %lld programs are more than CUDA launches at once\00"
+
+declare ptr @PyErr_Format(ptr, ptr, ...)
+declare void @lamella_raise()
+declare i32 @aoti_torch_create_cuda_guard(i32, ptr)
+declare i32 @aoti_torch_cuda_guard_set_index(ptr, i32)
+declare i32 @aoti_torch_delete_cuda_guard(ptr)
+declare i32 @aoti_torch_get_current_cuda_stream(i32, ptr)
+declare i32 @aoti_torch_empty_strided(i64, ptr, ptr, i32, i32, i32, ptr)
+declare i32 @aoti_torch_get_data_ptr(ptr, ptr)
+declare i32 @aoti_torch_delete_tensor_object(ptr)
+declare i32 @cuCtxGetCurrent(ptr)
+declare i32 @cuCtxSetCurrent(ptr)
+declare i32 @cuDevicePrimaryCtxRetain(ptr, i32)
+declare i32 @cuGetErrorString(i32, ptr)
+declare i32 @cuLaunchKernel(ptr, i32, i32, i32, i32, i32, i32, i32, ptr, ptr, ptr)
+
+define private ptr @said(i32 %code) {
+  %text = alloca ptr
+  store ptr null, ptr %text
+  %r = call i32 @cuGetErrorString(i32 %code, ptr %text)
+  %found = load ptr, ptr %text
+  %none = icmp eq ptr %found, null
+  %words = select i1 %none, ptr @unnamed, ptr %found
+  ret ptr %words
+}
+
+; The runtime makes a GPU current in a thread when it is first asked for another; the driver needs it to be so at once.
+define private i32 @context(i32 %device) {
+  %now = alloca ptr
+  store ptr null, ptr %now
+  %r0 = call i32 @cuCtxGetCurrent(ptr %now)
+  %current = load ptr, ptr %now
+  %none = icmp eq ptr %current, null
+  br i1 %none, label %retain, label %good
+retain:
+  %r1 = call i32 @cuDevicePrimaryCtxRetain(ptr %now, i32 %device)
+  %r1_ok = icmp eq i32 %r1, 0
+  br i1 %r1_ok, label %set, label %fail
+set:
+  %primary = load ptr, ptr %now
+  %r2 = call i32 @cuCtxSetCurrent(ptr %primary)
+  %r2_ok = icmp eq i32 %r2, 0
+  br i1 %r2_ok, label %good, label %fail
+good:
+  ret i32 0
+fail:
+  %code = phi i32 [ %r1, %retain ], [ %r2, %set ]
+  %words = call ptr @said(i32 %code)
+  %type = load ptr, ptr @PyExc_RuntimeError
+  %r3 = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %type, ptr @refused, ptr %words)
+  ret i32 1
+}
+
+; Makes a GPU current until lamella_cuda_leave(guard). *guard is null at first.
+define i32 @lamella_cuda_use(i32 %device, ptr %guard) {
+  %g = load ptr, ptr %guard
+  %first = icmp eq ptr %g, null
+  br i1 %first, label %create, label %change
+create:
+  %r0 = call i32 @aoti_torch_create_cuda_guard(i32 %device, ptr %guard)
+  %r0_ok = icmp eq i32 %r0, 0
+  br i1 %r0_ok, label %ready, label %none
+none:
+  store ptr null, ptr %guard
+  br label %fail
+change:
+  %r1 = call i32 @aoti_torch_cuda_guard_set_index(ptr %g, i32 %device)
+  %r1_ok = icmp eq i32 %r1, 0
+  br i1 %r1_ok, label %ready, label %fail
+ready:
+  %r2 = call i32 @context(i32 %device)
+  ret i32 %r2
+fail:
+  call void @lamella_raise()
+  ret i32 1
+}
+
+; The same, and the stream that torch uses there now.
+define i32 @lamella_cuda_enter(i32 %device, ptr %guard, ptr %stream) {
+  %r0 = call i32 @lamella_cuda_use(i32 %device, ptr %guard)
+  %r0_ok = icmp eq i32 %r0, 0
+  br i1 %r0_ok, label %ask, label %bad
+ask:
+  %r1 = call i32 @aoti_torch_get_current_cuda_stream(i32 %device, ptr %stream)
+  %r1_ok = icmp eq i32 %r1, 0
+  br i1 %r1_ok, label %good, label %fail
+good:
+  ret i32 0
+fail:
+  call void @lamella_raise()
+  ret i32 1
+bad:
+  ret i32 1
+}
+
+define void @lamella_cuda_leave(ptr %guard) {
+  %g = load ptr, ptr %guard
+  store ptr null, ptr %guard
+  %none = icmp eq ptr %g, null
+  br i1 %none, label %done, label %delete
+delete:
+  %r = call i32 @aoti_torch_delete_cuda_guard(ptr %g)
+  br label %done
+done:
+  ret void
+}
+
+; A tensor on a GPU, uninitialized.
+define i32 @lamella_cuda_empty(i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i32 %device, ptr %owned, ptr %data) {
+  %r0 = call i32 @aoti_torch_empty_strided(
+    i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i32 1, i32 %device, ptr %owned)
+  %r0_ok = icmp eq i32 %r0, 0
+  br i1 %r0_ok, label %pointer, label %fail
+pointer:
+  %t = load ptr, ptr %owned
+  %r1 = call i32 @aoti_torch_get_data_ptr(ptr %t, ptr %data)
+  ret i32 0
+fail:
+  store ptr null, ptr %owned
+  call void @lamella_raise()
+  ret i32 1
+}
+
+; Launches x * y * z programs. `arguments` are the addresses of the n arguments, and of two more words, which are
+; what Triton appends: memory of the programs' own, and memory for a profiler.
+define i32 @lamella_cuda_launch(ptr %kernel, ptr %stream, ptr %arguments, i64 %n, i64 %x, i64 %y, i64 %z) {
+  %size = alloca i64
+  %stride = alloca i64
+  %tensor = alloca ptr
+  %xy = mul i64 %x, %y
+  %programs = mul i64 %xy, %z
+  %some = icmp ne i64 %programs, 0
+  br i1 %some, label %bounds, label %good
+bounds:
+  %x_fits = icmp ule i64 %x, 2147483647
+  %y_fits = icmp ule i64 %y, 65535
+  %z_fits = icmp ule i64 %z, 65535
+  %yz_fits = and i1 %y_fits, %z_fits
+  %fits = and i1 %x_fits, %yz_fits
+  br i1 %fits, label %scratch, label %many
+scratch:
+  %own_at = getelementptr ptr, ptr %arguments, i64 %n
+  %own = load ptr, ptr %own_at
+  store ptr null, ptr %own
+  %n1 = add i64 %n, 1
+  %profile_at = getelementptr ptr, ptr %arguments, i64 %n1
+  %profile = load ptr, ptr %profile_at
+  store ptr null, ptr %profile
+  store ptr null, ptr %tensor
+  %scratch_at = getelementptr %record, ptr %kernel, i64 0, i32 5
+  %bytes = load i64, ptr %scratch_at
+  %needs = icmp ne i64 %bytes, 0
+  br i1 %needs, label %allocate, label %launch
+allocate:
+  %total = mul i64 %bytes, %programs
+  store i64 %total, ptr %size
+  store i64 1, ptr %stride
+  %device_at = getelementptr %record, ptr %kernel, i64 0, i32 4
+  %device = load i32, ptr %device_at
+  %r1 = call i32 @lamella_cuda_empty(i64 1, ptr %size, ptr %stride, i32 0, i32 %device, ptr %tensor, ptr %own)
+  %r1_ok = icmp eq i32 %r1, 0
+  br i1 %r1_ok, label %launch, label %bad
+launch:
+  %function = load ptr, ptr %kernel
+  %threads_at = getelementptr %record, ptr %kernel, i64 0, i32 2
+  %threads = load i32, ptr %threads_at
+  %shared_at = getelementptr %record, ptr %kernel, i64 0, i32 3
+  %shared = load i32, ptr %shared_at
+  %x32 = trunc i64 %x to i32
+  %y32 = trunc i64 %y to i32
+  %z32 = trunc i64 %z to i32
+  %code = call i32 @cuLaunchKernel(ptr %function, i32 %x32, i32 %y32, i32 %z32, i32 %threads, i32 1, i32 1,
+                                   i32 %shared, ptr %stream, ptr %arguments, ptr null)
+  %t = load ptr, ptr %tensor
+  %held = icmp ne ptr %t, null
+  br i1 %held, label %release, label %check
+release:
+  %r2 = call i32 @aoti_torch_delete_tensor_object(ptr %t)
+  br label %check
+check:
+  %ok = icmp eq i32 %code, 0
+  br i1 %ok, label %good, label %failed
+good:
+  ret i32 0
+many:
+  %name0_at = getelementptr %record, ptr %kernel, i64 0, i32 1
+  %name0 = load ptr, ptr %name0_at
+  %type0 = load ptr, ptr @PyExc_RuntimeError
+  %r3 = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %type0, ptr @large, ptr %name0, i64 %x, i64 %y, i64 %z)
+  ret i32 1
+failed:
+  %name_at = getelementptr %record, ptr %kernel, i64 0, i32 1
+  %name = load ptr, ptr %name_at
+  %words = call ptr @said(i32 %code)
+  %type = load ptr, ptr @PyExc_RuntimeError
+  %r4 = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %type, ptr @failed, ptr %words, ptr %name)
+  ret i32 1
+bad:
+  ret i32 1
+}
+"""

@@ -1,0 +1,117 @@
+"""GPUs in a host program: the one that is current, torch's stream of each, memory, and launches of kernels.
+
+A kernel is a symbol `@name.kernel`, whose address is that of a record (codegen/cuda_runtime.py) made when the code is
+loaded. Its arguments are in words of the frame, used by every launch: the driver has copied them when it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ..dialects import expr, host
+from ..dialects.errors import LamellaError
+from ..dialects.llvm_ext import PTR
+from ..dialects.loop_attrs import IndexAttr
+from ..dialects.tensor import TensorType
+
+if TYPE_CHECKING:
+    from .host_frame import Frame
+
+GRID, SIZES = "lamella.grid", "lamella.sizes"
+"""Attributes of a GPU's kernel: its number of programs along up to three axes, in terms of its sizes; and these."""
+
+SCRATCH_POINTERS = 2
+"""Arguments that Triton adds to those of a kernel."""
+
+
+def gpu_index(type: TensorType) -> int | None:
+    """The number of the GPU that a tensor lies on, None for the CPU. LamellaError for another kind of device."""
+    kind, _, index = type.device.partition(":")
+    if kind == "cpu":
+        return None
+    if kind != "cuda":
+        raise LamellaError(f"host programs use the CPU and NVIDIA GPUs, they cannot take {type.data.text}")
+    return int(index or 0)
+
+
+class GpuKernels:
+    """The kernels of a module that run on GPUs."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.grids: dict[str, tuple[IndexAttr, IndexAttr]] = {}
+        for op in module.ops:
+            if GRID in op.attributes:
+                name = cast(StringAttr, op.properties["sym_name"]).data
+                self.grids[name] = cast(Any, (op.attributes[GRID], op.attributes[SIZES]))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.grids
+
+    def programs(self, launch: host.LaunchOp) -> list[Any]:
+        """How many programs a launch has along x, y and z."""
+        grid, names = self.grids[launch.callee]
+        values = dict(zip(names, launch.sizes, strict=True))
+        return [*(expr.substitute(e, values) for e in grid), 1, 1][:3]
+
+
+class Gpus:
+    """The GPUs that one host program launches kernels on."""
+
+    def __init__(self, frame: Frame, kernels: GpuKernels, ops: Iterable[Operation]) -> None:
+        self.frame = frame
+        self.kernels = kernels
+        launches = [op for op in ops if isinstance(op, host.LaunchOp) and op.callee in kernels]
+        self.devices = list(dict.fromkeys(launch_device(op) for op in launches))
+        self.used: dict[str, int] = {op.callee: launch_device(op) for op in launches}
+        """The kernels with the GPU that each runs on."""
+        self.places = max((len(op.operands) + len(op.sizes) for op in launches), default=0) + SCRATCH_POINTERS
+        self.streams: dict[int, SSAValue] = {}
+
+    def enter(self) -> None:
+        """Makes the first GPU current and asks torch for the streams. An error leaves with what has been made."""
+        if not self.devices:
+            return
+        frame, b = self.frame, self.frame.b
+        self.guard, self.values, self.arguments = frame.words(1), frame.words(self.places), frame.words(self.places)
+        frame.store(frame.null, self.guard)
+        for i in range(self.places):
+            frame.store(b.gep(self.values, i, i64), b.gep(self.arguments, i, PTR))
+        for device in reversed(self.devices):
+            stream = frame.words(1)
+            frame.checked("lamella_cuda_enter", frame.i32(device), self.guard, stream)
+            self.streams[device] = frame.load(stream)
+        self.current = self.devices[0]
+
+    def leave(self) -> None:
+        """Makes that GPU current that was."""
+        if self.devices:
+            self.frame.call("lamella_cuda_leave", self.guard)
+
+    def launch(self, op: host.LaunchOp, data: Sequence[SSAValue]) -> None:
+        """Launches the kernel on its buffers, which lie at `data`."""
+        frame, b = self.frame, self.frame.b
+        device = launch_device(op)
+        if device != self.current:
+            frame.checked("lamella_cuda_use", frame.i32(device), self.guard)
+            self.current = device
+        operands = [*data, *map(frame.number, op.sizes)]
+        for i, value in enumerate(operands):
+            frame.store(value, b.gep(self.values, i, i64))
+        programs = map(frame.number, self.kernels.programs(op))
+        kernel, count = frame.external(f"{op.callee}.kernel"), b.constant(len(operands), i64)
+        frame.checked("lamella_cuda_launch", kernel, self.streams[device], self.arguments, count, *programs)
+
+    def table(self) -> list[Attribute]:
+        """Name and GPU of each kernel, in turn."""
+        return [a for name, device in self.used.items() for a in (StringAttr(name), IntegerAttr(device, i64))]
+
+
+def launch_device(op: host.LaunchOp) -> int:
+    """The GPU of a launch: that of what it writes."""
+    device = gpu_index(cast(TensorType, op.outs[0].type))
+    assert device is not None
+    return device
