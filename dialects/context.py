@@ -31,6 +31,7 @@ DIALECTS: dict[str, str] = {
     "loop": f"{_LAMELLA}.loop:LOOP",
     "host": f"{_LAMELLA}.host:HOST",
     "tt": f"{_LAMELLA}.tt:TT",
+    "gpu": f"{_LAMELLA}.tt_foreign:GPU",
 }
 """Dialect name to `module:object`. A module that does not exist is left out."""
 

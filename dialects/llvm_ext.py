@@ -60,6 +60,7 @@ from .llvm_memory import (
     StoreOp,
 )
 from .llvm_types import BOOLS, FLOATS, INTEGERS, POINTERS, PTR, element_of, segments, vector_of, width_of
+from .tt_foreign import AssumeOp
 
 __all__ = [
     "ATOMIC_BINARY",
@@ -397,7 +398,7 @@ class SwitchOp(IRDLOperation):
 
 _OPS: tuple[type[Operation], ...] = (
     *(AtomicRMWOp, ConstantOp, ExtractElementOp, FCmpOp, FPToSIOp, FPToUIOp, FreezeOp, GEPOp, GatherOp, ICmpOp, LoadOp),
-    *(MaskedLoadOp, MaskedStoreOp, PoisonOp, ScatterOp, SelectOp, StoreOp, SwitchOp, UIToFPOp, ZeroOp),
+    *(MaskedLoadOp, MaskedStoreOp, PoisonOp, ScatterOp, SelectOp, StoreOp, SwitchOp, UIToFPOp, ZeroOp, AssumeOp),
 )
 _OURS = {op.name for op in _OPS}
 

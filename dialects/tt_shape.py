@@ -20,9 +20,12 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from .tt_syntax import parse_type_after
 from .tt_types import element_of, i32_array, i32_attr, shape_of, tensor
 
 _TENSOR = base(TensorType)
@@ -90,11 +93,26 @@ class UnsplatOp(IRDLOperation):
     src = operand_def(_TENSOR)
     result = result_def()
     traits = traits_def(Pure())
-    assembly_format = _FROM_TO
 
     @classmethod
     def make(cls, src: SSAValue, location: LocationAttr | None = None) -> UnsplatOp:
         return cls.create(operands=[src], result_types=[element_of(src.type)], location=location)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> UnsplatOp:
+        src = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        type = parse_type_after(parser, ":")
+        return cls.create(
+            operands=[parser.resolve_operand(src, type)], result_types=[element_of(type)], attributes=attributes
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.src)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.src.type)
 
     def verify_(self) -> None:
         if any(size != 1 for size in shape_of(self.src.type)) or isinstance(self.result.type, TensorType):
