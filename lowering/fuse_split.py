@@ -151,7 +151,7 @@ def in_parts(o: NestOp, k: int, rows: int) -> list[Operation]:
     known = facts((*dims, *reduce))
     body = substitute_body(o.body.block, names, known)
     shape = [x.extent for x in dims]
-    types = [TensorType.get(shape, tensor_type(r).dtype) for r in o.res]
+    types = [tensor_type(r).with_(shape=shape) for r in o.res]
     part = _nest(o, DimsAttr.get(dims), body, types, DimsAttr.get(reduce))
     index = IndexAttr.get([expr.symbol("r0"), *(x.symbol for x in o.dims)])
     loads = [LoadOp.make(r, index, location=o.location) for r in part.res]

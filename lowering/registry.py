@@ -18,6 +18,8 @@ PASSES: dict[str, str] = {
     "loop-fuse": f"{_HERE}.loop_fuse:LoopFuse",
     "loop-schedule": f"{_HERE}.loop_schedule:LoopSchedule",
     "bufferize": f"{_HERE}.bufferize:Bufferize",
+    "loop-tile": f"{_HERE}.loop_tile:LoopTile",
+    "kernel-to-tt": f"{_HERE}.kernel_to_tt:KernelToTt",
     "kernel-to-llvm": f"{_HERE}.kernel_to_llvm:KernelToLlvm",
     "host-to-llvm": f"{_HERE}.host_to_llvm:HostToLlvm",
     "strip-locations": f"{_HERE}.strip_locations:StripLocations",

@@ -1,0 +1,49 @@
+"""What the compiler knows about a GPU: one frozen record, passed in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..dialects.errors import LamellaError
+
+
+@dataclass(frozen=True)
+class GpuTarget:
+    """A GPU to generate code for. Sizes are in bytes, `bandwidth` is of its memory in bytes per microsecond."""
+
+    name: str
+    sm: int
+    """Compute capability, 90 for sm_90."""
+    processors: int
+    """Streaming multiprocessors, which run programs side by side."""
+    l2: int
+    bandwidth: float
+    shared: int = 228 << 10
+    """Shared memory of a processor."""
+    threads: int = 2048
+    """That a processor holds at a time."""
+
+    @property
+    def key(self) -> str:
+        """What machine code depends on; for cache keys."""
+        return f"sm_{self.sm}|{self.processors}"
+
+    @property
+    def programs(self) -> int:
+        """How many programs of a few warps a launch needs to keep the machine busy."""
+        return 4 * self.processors
+
+    @staticmethod
+    def from_name(name: str) -> GpuTarget:
+        """The data centre card of a compute capability: `sm_80` (A100), `sm_90` (H200) or `sm_100` (B200)."""
+        if name not in _NAMED:
+            raise LamellaError(f"unknown GPU {name!r}; there are {', '.join(_NAMED)}")
+        return _NAMED[name]
+
+
+_NAMED = {
+    "sm_80": GpuTarget("sm_80", 80, processors=108, l2=40 << 20, bandwidth=1.9e6, shared=164 << 10),
+    "sm_90": GpuTarget("sm_90", 90, processors=132, l2=50 << 20, bandwidth=4.8e6),
+    "sm_100": GpuTarget("sm_100", 100, processors=148, l2=126 << 20, bandwidth=8.0e6),
+}
+NAMES = tuple(_NAMED)

@@ -1,0 +1,138 @@
+"""kernel-to-tt: tiled `loop.kernel`s of CUDA tensors to `tt.func`s, which Triton's own compiler takes from there.
+
+In: a module with `loop.kernel`s whose `tile` attributes (loop-tile) say how many points of each dim a program has at
+hand; without them a program has one point and its loops run point by point. Out: each kernel replaced by
+`tt.func public @name(a pointer per buffer: ins then outs, an integer per size)` with the attributes `lamella.grid` (the
+number of programs, over the kernel's sizes), `lamella.sizes` (these), `lamella.warps`, `lamella.stages` and
+`lamella.messages`. Kernels of other devices are left.
+
+Buffers begin at multiples of 16 bytes and each has at most 2**31 - 1 elements along a size that is one symbol.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, i32, i64
+from xdsl.ir import Attribute
+from xdsl.passes import ModulePass
+
+from ..dialects import expr, tt
+from ..dialects.expr import Dim
+from ..dialects.loop import IndexAttr, KernelOp, LoopDim, StoreOp, body_ops
+from ..dialects.tensor import TensorType
+from .address import multiple_of
+from .tile_extent import at_most
+from .tt_body import KernelBody, memory_element
+from .tt_builder import TtBuilder
+from .tt_index import MOST, Index, Number, Place, known
+from .tt_loops import tile_of
+
+ALIGNMENT = 16
+"""Bytes that buffers begin at multiples of."""
+
+
+@dataclass(frozen=True)
+class KernelToTt(ModulePass):
+    """Turn tiled kernels of CUDA tensors into Triton functions."""
+
+    name = "kernel-to-tt"
+
+    statistics: dict[str, int] = field(default_factory=dict, init=False, compare=False)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        block = op.body.block
+        kernels = [k for k in block.ops if isinstance(k, KernelOp) and is_cuda(k)]
+        for kernel in kernels:
+            block.insert_op_before(triton_function(kernel), kernel)
+            kernel.detach()
+            kernel.erase()
+        self.statistics["kernels"] = len(kernels)
+
+
+def is_cuda(kernel: KernelOp) -> bool:
+    """Whether a kernel runs on a GPU: where its results are."""
+    return any(isinstance(a.type, TensorType) and a.type.device.startswith("cuda") for a in kernel.outs)
+
+
+def triton_function(kernel: KernelOp) -> tt.FuncOp:
+    """The function of one kernel. Raises KernelError for what has no code."""
+    arguments = kernel.body.block.args
+    types: list[Attribute] = []
+    facts: list[dict[str, Attribute]] = []
+    for a in arguments:
+        assert isinstance(a.type, TensorType)
+        types.append(tt.pointer(memory_element(a.type)))
+        facts.append({"tt.divisibility": IntegerAttr(ALIGNMENT, i32)})
+    sizes: list[sympy.Symbol] = list(kernel.sizes)
+    for _ in sizes:
+        types.append(i32)
+        facts.append({})
+    function = tt.FuncOp.make(kernel.sym_name.data, types, arg_attrs=facts, location=kernel.location)
+    entry = function.body.block
+    for a, new in zip(arguments, entry.args, strict=False):
+        new.name_hint = a.name_hint
+    for s, new in zip(sizes, entry.args[len(arguments) :], strict=True):
+        new.name_hint = s.name
+    b = TtBuilder(entry)
+    b.location = kernel.location
+    env = {s: Place(Number(v, MOST)) for s, v in zip(sizes, entry.args[len(arguments) :], strict=True)}
+    body = KernelBody(b, dict(zip(arguments, entry.args, strict=False)), env)
+    body.mutable = {o.target for o in body_ops(kernel.body) if isinstance(o, StoreOp)}
+    _enter_grid(body, kernel)
+    body.block(kernel.body.block)
+    b.effect(tt.ReturnOp, ())
+    function.attributes["lamella.grid"] = IndexAttr.get([_programs(kernel)])
+    function.attributes["lamella.sizes"] = kernel.sizes
+    function.attributes["lamella.warps"] = kernel.attributes.get("warps", IntegerAttr(4, i64))
+    function.attributes["lamella.stages"] = kernel.attributes.get("stages", IntegerAttr(3, i64))
+    if body.messages:
+        function.attributes["lamella.messages"] = ArrayAttr(StringAttr(m) for m in body.messages)
+    return function
+
+
+def _programs(kernel: KernelOp) -> Dim:
+    """How many programs run: one for each tile of the grid."""
+    count: Any = 1
+    for d in kernel.grid:
+        count = count * expr.ceildiv(d.extent, tile_of(kernel, d))
+    return expr.normal(count)
+
+
+def _enter_grid(body: KernelBody, kernel: KernelOp) -> None:
+    """The dims of the grid at this program's tile: tiles are counted row-major."""
+    b, dims = body.b, list(kernel.grid)
+    index = Index(b, body.env)
+    tiles = [tile_of(kernel, d) for d in dims]
+    counts: list[Dim] = [expr.ceildiv(d.extent, t) for d, t in zip(dims, tiles, strict=True)]
+    moving = [i for i, n in enumerate(counts) if n != 1]
+    rest = Number(b.pure(tt.GetProgramIdOp, (), i32, {"axis": IntegerAttr(0, i32)}), MOST) if moving else known(0)
+    blocks = [known(0)] * len(dims)
+    for i in reversed(moving):
+        n = counts[i]
+        most = n - 1 if isinstance(n, int) else MOST
+        if i == moving[0]:
+            blocks[i] = Number(rest.value, most)
+            break
+        # no launch has more programs than an i32 counts
+        size = Number(index.ssa(index.full(n), i32), MOST) if not isinstance(n, int) else known(n)
+        blocks[i] = Number(index.remainder(rest, size).value, most)
+        rest = index.divide(rest, size)
+    for d, tile, block in zip(dims, tiles, blocks, strict=True):
+        _enter_dim(body, d, tile, block)
+
+
+def _enter_dim(body: KernelBody, d: LoopDim, tile: int, block: Number) -> None:
+    index = Index(body.b, body.env)
+    most = at_most(d)
+    start = index.multiply(block, known(tile))
+    if most is not None:
+        start = Number(start.value, min(start.bound, max(most - 1, 0)))
+    if tile == 1:
+        body.env[d.symbol] = Place(start)
+        return
+    end = None if multiple_of(d.extent, tile) else index.scalar(d.hi)
+    body.add_axis(d, start, tile, end, tile)

@@ -1,0 +1,56 @@
+"""loop-tile: kernels of CUDA tensors to kernels whose attributes say how programs of a GPU share the work.
+
+Before: kernels as fusion made them. After: `tile` on the kernel and on each `loop.for`, powers of two: points of a dim
+that a program has at hand at once (as many as the dim has: no loop; 1 in the grid: a program has one point), `warps`
+and `stages` of a program. What must be complete before anything else may go on is a launch of its own: after
+`bufferize`, a kernel that copies a tensor and then updates it becomes two. What is computed does not change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp
+from xdsl.passes import ModulePass
+
+from ..dialects.host import LaunchOp as HostLaunchOp
+from ..dialects.loop import KernelOp, LaunchOp
+from .fuse_cost import Hints
+from .gpu_target import GpuTarget
+from .kernel_to_tt import is_cuda
+from .schedule_access import collapse
+from .tile_choice import tile_kernel
+from .tile_phases import split_phases
+
+
+@dataclass(frozen=True)
+class LoopTile(ModulePass):
+    """Choose tiles, warps and stages for kernels of CUDA tensors. `target` is a name of `GpuTarget.from_name`."""
+
+    name = "loop-tile"
+
+    target: str = "sm_90"
+    statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        hints = op.attributes.get("lamella.hints")
+        values: dict[str, int] = {}
+        if isinstance(hints, DictionaryAttr):
+            values = {k: v.value.data for k, v in hints.data.items() if isinstance(v, IntegerAttr)}
+        target, whole = GpuTarget.from_name(self.target), Hints(values)
+        kernels = {k.sym_name.data: k for k in op.ops if isinstance(k, KernelOp) and is_cuda(k)}
+        launches: dict[str, list[Any]] = {name: [] for name in kernels}
+        for launch in op.walk():
+            if isinstance(launch, (LaunchOp, HostLaunchOp)) and launch.callee in launches:
+                launches[launch.callee].append(launch)
+        for name, kernel in kernels.items():
+            # the first launch tells what the kernel's own symbols are like
+            sizes = [s.name for s in kernel.sizes]
+            first = launches[name][0].sizes if launches[name] else []
+            known = Hints(dict(zip(sizes, map(whole.size, first), strict=False))) if first else whole
+            for part in split_phases(kernel, launches[name]):
+                collapse(part, known)
+                tile_kernel(part, target, known)
+        self.statistics["kernels"] = len(kernels)

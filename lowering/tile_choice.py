@@ -1,0 +1,262 @@
+"""Tiles of one kernel: how many points a program has at hand at once, along which dims.
+
+Lanes lie along the dim in which most bytes are neighbours in memory. A program without loops takes some thousand bytes;
+a row that a program reduces is held whole while it fits the registers, so that it is read once; columns are reduced
+side by side; where one buffer is the transpose of another, a tile has both dims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, i64
+from xdsl.ir import Operation
+
+from ..dialects import expr
+from ..dialects.loop import ForOp, KernelOp, LoopDim, ScanOp, body_ops
+from ..dialects.tensor import itemsize
+from .fuse_cost import Hints
+from .gpu_target import GpuTarget
+from .schedule_access import Access, accesses, stride, type_of
+from .tile_extent import at_most
+from .tile_phases import ordered_dims
+
+THREAD = 16
+"""Bytes that a thread moves with one instruction."""
+
+ROW = 16 << 10
+"""Elements of a row that is held whole."""
+
+CHUNK = 4096
+"""Elements that a program has at hand of a longer one."""
+
+COLUMNS = 128
+"""Columns that a program reduces side by side."""
+
+SQUARE = 64
+"""Rows and columns of a tile that is transposed."""
+
+SMALL = 1024
+"""Elements of a tile that several short rows make up."""
+
+
+def tile_kernel(kernel: KernelOp, target: GpuTarget, hints: Hints) -> None:
+    """Set `tile`, `warps` and `stages` of a kernel and `tile` of its loops."""
+    Tiling(kernel, target, hints).choose()
+
+
+def power(n: int) -> int:
+    """The least power of two that is at least `n`."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+class Tiling:
+    """The choice for one kernel."""
+
+    def __init__(self, kernel: KernelOp, target: GpuTarget, hints: Hints) -> None:
+        self.kernel, self.target, self.hints = kernel, target, hints
+        self.grid = list(kernel.grid)
+        self.loops = [o for o in body_ops(kernel.body) if isinstance(o, ForOp)]
+        self.found = accesses(body_ops(kernel.body))
+        self.tiles: dict[str, int] = {d.name: 1 for d in self.grid}
+        self.loop_tiles: dict[ForOp, dict[str, int]] = {o: {} for o in self.loops}
+        self.pinned = {s.name for o in self.loops for d in o.dims for s in expr.symbols(d.lo) | expr.symbols(d.hi)}
+        self.pinned |= ordered_dims(kernel)
+
+    def choose(self) -> None:
+        if not self.loops:
+            elements = self._flat()
+        else:
+            inside = [a for o in self._outer() for a in accesses(body_ops(o.body))]
+            column = self._best(self.grid, inside)
+            rows = [d for o in self.loops for d in o.dims]
+            best = self._best(rows, inside)
+            across = column is not None and self._weight(column, inside) > (
+                0 if best is None else self._weight(best, inside)
+            )
+            elements = self._columns(column) if across and column is not None else self._rows(best)
+        self._write(elements)
+
+    def _outer(self) -> list[ForOp]:
+        return [o for o in self.kernel.body.block.ops if isinstance(o, ForOp)]
+
+    def _size(self, d: LoopDim) -> int:
+        most = at_most(d)
+        return most if most is not None else self.hints.size(d.extent)
+
+    def _programs(self) -> int:
+        n = 1
+        for d in self.grid:
+            n *= -(-self._size(d) // self.tiles[d.name])
+        return n
+
+    # Which dim lanes lie along
+
+    def _weight(self, d: LoopDim, found: Iterable[Access]) -> int:
+        """Bytes that are neighbours along `d`."""
+        return sum(self._bytes(a) for a in found if stride(a, d.symbol) == 1)
+
+    def _bytes(self, a: Access) -> int:
+        """Bytes of the elements that an access touches, each once."""
+        moving = {s.name for e in a.index for s in expr.symbols(e)}
+        points = itemsize(type_of(a).dtype)
+        for d in (*self.grid, *(d for o in self.loops for d in o.dims)):
+            points *= self._size(d) if d.name in moving or a.indices else 1
+        return points
+
+    def _best(self, dims: Sequence[LoopDim], found: Sequence[Access]) -> LoopDim | None:
+        free = [d for d in dims if d.name not in self.pinned]
+        ranked = [(self._weight(d, found), self._size(d) >= 8, i, d) for i, d in enumerate(free)]
+        return max(ranked, key=lambda r: (r[1] and r[0], r[0], r[2]))[3] if ranked else None
+
+    # Kernels without loops
+
+    def _flat(self) -> int:
+        """Tiles of a kernel that only maps elements to elements; how many points a tile has."""
+        vector = self._best(self.grid, self.found)
+        if vector is None:
+            return 1
+        across = self._transposed(vector)
+        if across is not None:
+            for d in (vector, across):
+                self.tiles[d.name] = min(SQUARE, power(self._size(d)))
+            while self._programs() < 2 * self.target.processors and self.tiles[across.name] > 16:
+                self.tiles[across.name] //= 2
+            return self.tiles[vector.name] * self.tiles[across.name]
+        narrow = self._narrow(vector)
+        points = 1
+        for d in self.grid:
+            points *= self._size(d)
+        budget = min(2048, 2 * 128 * THREAD // max(narrow, 2))
+        while budget > 256 and points < budget * 2 * self.target.processors:
+            budget //= 2
+        left = budget
+        for d in (vector, *(d for d in reversed(self.grid) if d is not vector)):
+            if left > 1 and d.name not in self.pinned:
+                self.tiles[d.name] = self._snug(self._size(d), left)
+                left //= self.tiles[d.name]
+        return budget // left
+
+    def _narrow(self, vector: LoopDim) -> int:
+        """Bytes of the smallest elements that are read or written along `vector` in numbers."""
+        found = [a for a in self.found if stride(a, vector.symbol) == 1]
+        most = max(map(self._bytes, found), default=0)
+        return min((itemsize(type_of(a).dtype) for a in found if 8 * self._bytes(a) >= most), default=4)
+
+    def _snug(self, n: int, most: int) -> int:
+        """A tile of at most `most` that covers `n` points without much waste."""
+        if n <= 1:
+            return 1
+        sizes = [1 << k for k in range(most.bit_length()) if 1 << k <= power(n)]
+        waste = {t: -(-n // t) * t for t in sizes}
+        least = min(waste[t] for t in sizes if t >= min(16, sizes[-1]))
+        return max(t for t in sizes if waste[t] <= 1.125 * least)
+
+    def _transposed(self, vector: LoopDim) -> LoopDim | None:
+        """Another dim along which something is contiguous that jumps along the vector dim, if both are long."""
+        for d in self.grid:
+            if d is vector or d.name in self.pinned or min(self._size(d), self._size(vector)) < 16:
+                continue
+            jumps = (a for a in self.found if stride(a, d.symbol) == 1)
+            if any(stride(a, vector.symbol) not in (0, 1) for a in jumps):
+                return d
+        return None
+
+    # Rows
+
+    def _chains(self) -> list[list[tuple[ForOp, LoopDim]]]:
+        """The dims of nested loops, from the outermost in."""
+        chains: list[list[tuple[ForOp, LoopDim]]] = []
+
+        def visit(o: ForOp, before: list[tuple[ForOp, LoopDim]]) -> None:
+            chain = [*before, *((o, d) for d in o.dims)]
+            nested = [i for i in o.body.block.ops if isinstance(i, ForOp)]
+            for i in nested:
+                visit(i, chain)
+            if not nested:
+                chains.append(chain)
+
+        for o in self._outer():
+            visit(o, [])
+        return chains
+
+    def _rows(self, vector: LoopDim | None) -> int:
+        """Tiles of a kernel whose loops run along memory."""
+        elements = 1
+        for chain in self._chains():
+            elements = max(elements, self._row(chain, vector))
+        if elements < SMALL:
+            elements *= self._several(SMALL // elements)
+        return elements
+
+    def _row(self, chain: list[tuple[ForOp, LoopDim]], vector: LoopDim | None) -> int:
+        """Tiles of nested loops; how many points they have together."""
+        free = [(o, d) for o, d in chain if d.name not in self.pinned or d.lo != 0]
+        sizes = {d.name: power(self._size(d)) for _, d in free}
+        whole = 1
+        for n in sizes.values():
+            whole *= n
+        known = all(at_most(d) is not None for _, d in free)
+        budget = ROW if known and whole <= ROW else CHUNK
+        scanned = {s.dim.data for o, _ in chain for s in o.body.block.ops if isinstance(s, ScanOp)}
+        first = [x for x in free if x[1].name in scanned or (not scanned and self._same(x[1], vector))]
+        left = budget
+        for o, d in [*first, *(x for x in reversed(free) if x not in first)]:
+            tile = min(sizes[d.name], left)
+            self.loop_tiles[o][d.name] = tile
+            left //= tile
+        return budget // left
+
+    def _same(self, d: LoopDim, vector: LoopDim | None) -> bool:
+        return vector is not None and d.name == vector.name
+
+    def _several(self, most: int) -> int:
+        """How many grid points a program takes, along the last dims of the grid."""
+        count = 1
+        for d in reversed(self.grid):
+            if d.name in self.pinned or self._size(d) == 1:
+                continue
+            while 2 * count <= most and self.tiles[d.name] < power(self._size(d)):
+                self.tiles[d.name] *= 2
+                if self._programs() < 2 * self.target.processors:
+                    self.tiles[d.name] //= 2
+                    return count
+                count *= 2
+        return count
+
+    # Columns
+
+    def _columns(self, vector: LoopDim) -> int:
+        """Tiles of a kernel that reduces along the outer dims of what it reads."""
+        tile = min(COLUMNS, power(self._size(vector)))
+        self.tiles[vector.name] = tile
+        while self._programs() < 2 * self.target.processors and self.tiles[vector.name] > 32:
+            self.tiles[vector.name] //= 2
+        elements = 1
+        for chain in self._chains():
+            left = max(1, CHUNK // self.tiles[vector.name])
+            total = 1
+            for o, d in reversed(chain):
+                size = min(power(self._size(d)), left)
+                self.loop_tiles[o][d.name] = size
+                left //= size
+                total *= size
+            elements = max(elements, total)
+        return elements * self.tiles[vector.name]
+
+    # The result
+
+    def _write(self, elements: int) -> None:
+        _set(self.kernel, self.tiles)
+        for o, tiles in self.loop_tiles.items():
+            _set(o, tiles)
+        per_thread = 8 if not self.loops else 16
+        warps = min(max(elements // (32 * per_thread), 1), 32)
+        self.kernel.attributes["warps"] = IntegerAttr(warps if elements < 1024 else max(warps, 4), i64)
+        self.kernel.attributes["stages"] = IntegerAttr(3, i64)
+
+
+def _set(op: Operation, tiles: dict[str, int]) -> None:
+    given = {name: IntegerAttr(n, i64) for name, n in tiles.items() if n > 1}
+    if given:
+        op.attributes["tile"] = DictionaryAttr(given)

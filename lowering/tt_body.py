@@ -1,0 +1,291 @@
+"""The body of a kernel at tiles: loads, stores and scalar ops of `loop` as ops on the points of a tile at once.
+
+Every dim of the grid and of the loops around is a scalar or an axis of the tile. What is written and read again by the
+same program is kept as a value where reader and writer have the same tile, else the program's threads wait in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import sympy
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, i1, i8, i32, i64
+from xdsl.ir import Attribute, Block, SSAValue
+
+from ..dialects import expr, tt
+from ..dialects.errors import describe_location
+from ..dialects.loop import AssertOp, ForOp, IndexOp, LoadOp, LoopDim, PredOp, ScanOp, ScratchOp, StoreOp
+from ..dialects.tensor import TensorType
+from ..dialects.tt_foreign import BarrierOp
+from ..dialects.tt_types import element_of, shape_of
+from .llvm_properties import KernelError
+from .tt_builder import Shape, TtBuilder, joint
+from .tt_index import MOST, Env, Index, Number, Place, known
+from .tt_loops import TileLoop
+from .tt_reductions import combine
+from .tt_scalar import emit, widened
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A dim of the tile: which loop dim, how many lanes, and which of them are points (None: all)."""
+
+    symbol: sympy.Symbol
+    size: int
+    valid: SSAValue | None
+
+
+class KernelBody:
+    """Appends a kernel's ops to a function."""
+
+    def __init__(self, b: TtBuilder, buffers: Mapping[SSAValue, SSAValue], sizes: Env) -> None:
+        self.b = b
+        self.buffers = dict(buffers)
+        self.env: dict[sympy.Symbol, Place] = dict(sizes)
+        self.axes: list[Axis] = []
+        self.values: dict[SSAValue, SSAValue] = {}
+        self.scans: dict[ScanOp, SSAValue] = {}
+        self.messages: dict[str, None] = {}
+        self.written: set[SSAValue] = set()
+        """Buffers written since the program last waited for all its threads."""
+        self.mutable: set[SSAValue] = set()
+        """Buffers that the kernel writes."""
+
+    # Ops
+
+    def block(self, block: Block) -> None:
+        """Every op of a block but its terminator."""
+        for op in block.ops:
+            if op.next_op is None:
+                return
+            self.b.location = op.location
+            rule = _RULES.get(op.name)
+            if rule is not None:
+                rule(self, op)
+            else:
+                self.values[op.results[0]] = emit(self.b, op, [self.values[v] for v in op.operands])
+
+    # Axes
+
+    def index(self, operands: Sequence[SSAValue] = (), bounds: Sequence[int] = ()) -> Index:
+        """Index expressions here, with v0, v1, … for `operands`, which are at most `bounds`."""
+        env = dict(self.env)
+        for i, operand in enumerate(operands):
+            value = self.values[operand]
+            bound = bounds[i] if i < len(bounds) else 2**63
+            if bound <= MOST:
+                value = self.b.resize(value, i32)
+            number = Number(value, bound)
+            env[expr.symbol(f"v{i}")] = Place(known(0), number) if shape_of(value.type) else Place(number)
+        return Index(self.b, env)
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(a.size for a in self.axes)
+
+    def valid(self, shape: Shape) -> SSAValue | None:
+        """Which lanes of a value of that shape are points; None for all."""
+        mask: SSAValue | None = None
+        for axis, n in zip(self.axes, shape, strict=False):
+            if n > 1:
+                mask = self.b.both(mask, axis.valid)
+        return mask
+
+    def add_axis(self, d: LoopDim, start: Number, tile: int, end: Number | None, multiple: int) -> None:
+        """An axis of `tile` lanes from `start` on; with `end`, lanes from there on are no points."""
+        b = self.b
+        lane = Number(b.lanes(tile, len(self.axes)), tile - 1)
+        self.env[d.symbol] = Place(start, lane, multiple)
+        valid = None
+        if end is not None:
+            valid = Index(b, self.env).compare("lt", (start, lane), (end, None))
+        self.axes.append(Axis(d.symbol, tile, valid))
+
+    # Indices and conditions
+
+    def _index(self, op: IndexOp) -> None:
+        index = self.index()
+        number = index.full(op.value[0])
+        self.values[op.res] = self.b.resize(index.ssa(number, i64), i64)
+
+    def _pred(self, op: PredOp) -> None:
+        value = self.index().conjunction(list(op.value))
+        self.values[op.res] = self.b.constant(1, i1) if value is None else value
+
+    def _assert(self, op: AssertOp) -> None:
+        b, ok = self.b, self.values[op.ok]
+        valid = self.valid(shape_of(ok.type))
+        if valid is not None:
+            ok = b.integer(arith.OrIOp, ok, b.invert(valid))
+        self.messages[op.message.data] = None
+        b.insert(tt.AssertOp.make(ok, op.message.data))
+
+    # Memory
+
+    def _place(self, op: LoadOp | StoreOp, buffer: SSAValue) -> tuple[Index, SSAValue, SSAValue | None]:
+        """Where an access goes, and where it may: the index, the pointers and the op's own condition."""
+        type = cast(TensorType, buffer.type)
+        index = self.index(op.indices, _bounds(op, type))
+        pointer = index.pointer(self.buffers[buffer], type, tuple(op.index))
+        mask = None if op.mask is None else index.conjunction(list(op.mask))
+        if op.ok is not None:
+            mask = self.b.both(mask, self.values[op.ok])
+        return index, pointer, mask
+
+    def _load(self, op: LoadOp) -> None:
+        buffer = op.source
+        key = self._element(op, buffer)
+        if buffer in self.mutable or isinstance(buffer.owner, ScratchOp):
+            kept = self.b.recall(key)
+            if kept is not None:
+                self.values[op.res] = self._or_other(op, kept)
+                return
+            if isinstance(buffer.owner, ScratchOp):
+                raise KernelError(f"loop.scratch is read where it is not written ({describe_location(op.location)})")
+            if buffer in self.written:
+                self.b.insert(BarrierOp.make())
+                self.written.clear()
+        _, pointer, mask = self._place(op, buffer)
+        shape = joint(shape_of(v.type) for v in (pointer, mask) if v is not None)
+        type = cast(TensorType, buffer.type)
+        other = None if mask is None else self._other(op, type)
+        mask = self.b.both(mask, self.valid(shape))
+        self.values[op.res] = self._from_memory(self._read(pointer, mask, other, buffer in self.mutable), type)
+
+    def _other(self, op: LoadOp, type: TensorType) -> SSAValue:
+        """What a load gives where it may not read, as it would be in memory."""
+        memory = memory_element(type)
+        if isinstance(op.other, (IntegerAttr, FloatAttr)):
+            return self.b.constant(cast(Any, op.other).value.data, memory)
+        return self.b.constant(0, memory)
+
+    def _or_other(self, op: LoadOp, value: SSAValue) -> SSAValue:
+        """A value at hand for a load that may have a condition."""
+        if op.mask is None and op.ok is None:
+            return value
+        index = self.index(op.indices)
+        mask = self.b.both(None if op.mask is None else index.conjunction(list(op.mask)),
+                           None if op.ok is None else self.values[op.ok])  # fmt: skip
+        if mask is None:
+            return value
+        other = self.b.constant(0, element_of(value.type)) if op.other is None else self.b.literal(cast(Any, op.other))
+        return self.b.select(mask, value, other)
+
+    def _read(self, pointer: SSAValue, mask: SSAValue | None, other: SSAValue | None, changes: bool) -> SSAValue:
+        b = self.b
+        shape = joint(shape_of(v.type) for v in (pointer, mask) if v is not None)
+        operands = [b.fit(v, shape) for v in (pointer, mask, other if mask is not None else None) if v is not None]
+        key = (tt.LoadOp, *operands)
+        found = None if changes else b.recall(key)
+        if found is None:
+            found = b.insert(tt.LoadOp.make(*operands)).results[0]
+            if not changes:
+                b.remember(key, found)
+        return found
+
+    def _from_memory(self, value: SSAValue, type: TensorType) -> SSAValue:
+        return self.b.compare("ne", value, self.b.constant(0, i8)) if type.dtype == "i1" else value
+
+    def _to_memory(self, value: SSAValue, type: TensorType) -> SSAValue:
+        return self.b.resize(value, i8, False) if type.dtype == "i1" else value
+
+    def _store(self, op: StoreOp) -> None:
+        b, buffer, value = self.b, op.target, self.values[op.value]
+        if op.combine is None and op.mask is None and op.ok is None:
+            b.remember(self._element(op, buffer), value)
+        if isinstance(buffer.owner, ScratchOp):
+            return
+        type = cast(TensorType, buffer.type)
+        _, pointer, mask = self._place(op, buffer)
+        value = self._to_memory(value, type)
+        if op.combine is not None:
+            self._update(op, pointer, value, mask, type)
+            return
+        shape = joint(shape_of(v.type) for v in (pointer, value, mask) if v is not None)
+        mask = b.both(mask, self.valid(shape))
+        operands = [b.fit(v, shape) for v in (pointer, value, mask) if v is not None]
+        b.insert(tt.StoreOp.make(*operands))
+        self.written.add(buffer)
+
+    def _update(self, op: StoreOp, pointer: SSAValue, value: SSAValue, mask: SSAValue | None, type: TensorType) -> None:
+        """Every point updates: at once where the hardware can, else this program is alone and goes point by point."""
+        b, kind = self.b, cast(StringAttr, op.combine).data
+        shape = self.shape
+        mask = b.both(mask, self.valid(shape))
+        operands = [b.fit(v, shape) for v in (pointer, value, mask) if v is not None]
+        atomic = atomic_kind(kind, type.dtype)
+        if atomic is not None:
+            b.insert(tt.AtomicRMWOp.make(atomic, *operands))
+        else:
+            old = self._from_memory(self._read(pointer, mask, None, True), type)
+            new = combine(b, kind, widened(b, old), widened(b, self.values[op.value]))
+            new = self._to_memory(self.b.cast(arith.TruncFOp, new, type.element) if new.type != old.type else new, type)
+            operands[1] = b.fit(new, shape)
+            b.insert(tt.StoreOp.make(*operands))
+        self.written.add(op.target)
+
+    def _element(self, op: LoadOp | StoreOp, buffer: SSAValue) -> Any:
+        """Which element of a buffer an access means, the same for dims that are the same place."""
+        env = self.index(op.indices).env
+        parts: list[Any] = []
+        for e in op.index:
+            symbols = sorted(expr.symbols(e), key=lambda s: s.name)
+            names = {s: expr.symbol(f"a{i}") for i, s in enumerate(symbols)}
+            parts += [expr.substitute(e, names), *(env[s] for s in symbols)]
+        return (buffer, *parts)
+
+    def _scratch(self, op: ScratchOp) -> None:
+        """Its elements are kept as values."""
+
+    # Loops
+
+    def _for(self, op: ForOp) -> None:
+        for result, value in zip(op.res, TileLoop(self, op).run(), strict=True):
+            self.values[result] = value
+
+    def _scan(self, op: ScanOp) -> None:
+        if op not in self.scans:
+            raise KernelError(f"loop.scan along {op.dim.data}, which is not a dim of the loop around it")
+        self.scans[op], self.values[op.res] = self.scanner(op)
+
+    scanner: Callable[[ScanOp], tuple[SSAValue, SSAValue]]
+
+
+def memory_element(type: TensorType) -> Attribute:
+    """What an element is in memory."""
+    return i8 if type.dtype == "i1" else type.element
+
+
+def _bounds(op: LoadOp | StoreOp, type: TensorType) -> list[int]:
+    """For v0, v1, …: how large they may be, where they stand by themselves in the index of a known shape."""
+    bounds: list[int] = []
+    for i in range(len(op.indices)):
+        v = expr.symbol(f"v{i}")
+        sizes = [n for e, n in zip(op.index, type.shape, strict=True) if v in expr.symbols(e)]
+        plain = all(e == v for e in op.index if v in expr.symbols(e))
+        bounds.append(sizes[0] if plain and len(sizes) == 1 and isinstance(sizes[0], int) else 2**63)
+    return bounds
+
+
+def atomic_kind(kind: str, dtype: str) -> str | None:
+    """The atomic operation of the hardware for an update, if there is one."""
+    if dtype in ("f32", "f64", "f16", "bf16"):
+        return "fadd" if kind == "add" else None
+    if dtype in ("i32", "i64"):
+        return kind if kind in ("add", "max", "min") else None
+    return None
+
+
+_RULES: dict[str, Callable[[KernelBody, Any], None]] = {
+    "loop.load": KernelBody._load,
+    "loop.store": KernelBody._store,
+    "loop.index": KernelBody._index,
+    "loop.pred": KernelBody._pred,
+    "loop.assert": KernelBody._assert,
+    "loop.scratch": KernelBody._scratch,
+    "loop.for": KernelBody._for,
+    "loop.scan": KernelBody._scan,
+}

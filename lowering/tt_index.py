@@ -1,0 +1,303 @@
+"""Symbolic index expressions at a tile of points: a scalar part and one that differs between lanes.
+
+Every number knows how large it can become. Sums and products are in i32 while that is enough, and in i64 from there on:
+the offset of a tile in a large buffer is one scalar in i64, those of its elements stay in i32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import sympy
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerType, i1, i32, i64
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects import expr, tt
+from ..dialects.expr import Dim
+from ..dialects.tensor import TensorType
+from ..dialects.tt_types import element_of, shape_of, tensor
+from .address import functions_of
+from .llvm_properties import KernelError
+from .tt_builder import TtBuilder
+
+MOST = 2**31 - 1
+"""The largest number of an i32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """An integer, known or in an i32 or i64, between `-bound` and `bound`."""
+
+    value: int | SSAValue
+    bound: int
+
+    @property
+    def is_zero(self) -> bool:
+        return isinstance(self.value, int) and self.value == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An index at a tile: `base` for all lanes, and `lane` on top of it (None: 0).
+
+    `multiple`: `base` is a multiple of it, and `lane` is below it.
+    """
+
+    base: Number
+    lane: Number | None = None
+    multiple: int = 1
+
+
+Env: TypeAlias = Mapping[sympy.Symbol, Place]
+"""What each symbol of index expressions is."""
+
+
+def known(n: int) -> Number:
+    return Number(n, abs(n))
+
+
+class Index:
+    """Evaluates index expressions where `env` says what their symbols are."""
+
+    def __init__(self, b: TtBuilder, env: Env) -> None:
+        self.b, self.env = b, env
+
+    # Numbers
+
+    def ssa(self, n: Number, type: IntegerType | None = None) -> SSAValue:
+        """A number as a value, by itself in i32 if it fits."""
+        if isinstance(n.value, int):
+            return self.b.constant(n.value, type or (i32 if n.bound <= MOST else i64))
+        return n.value if type is None else self.b.resize(n.value, type)
+
+    def _type(self, numbers: Sequence[Number], bound: int) -> IntegerType:
+        wide = bound > MOST or any(not isinstance(n.value, int) and element_of(n.value.type) == i64 for n in numbers)
+        return i64 if wide else i32
+
+    def _binary(self, cls: type[Operation], x: Number, y: Number, bound: int) -> Number:
+        type = self._type((x, y), max(bound, x.bound, y.bound))
+        return Number(self.b.integer(cls, self.ssa(x, type), self.ssa(y, type)), bound)
+
+    def add(self, x: Number, y: Number) -> Number:
+        if isinstance(x.value, int) and isinstance(y.value, int):
+            return known(x.value + y.value)
+        if x.is_zero or y.is_zero:
+            return y if x.is_zero else x
+        return self._binary(arith.AddiOp, x, y, x.bound + y.bound)
+
+    def subtract(self, x: Number, y: Number) -> Number:
+        if isinstance(y.value, int):
+            return self.add(x, known(-y.value))
+        return self._binary(arith.SubiOp, x, y, x.bound + y.bound)
+
+    def multiply(self, x: Number, y: Number) -> Number:
+        if isinstance(x.value, int):
+            x, y = y, x
+        if isinstance(y.value, int):
+            if isinstance(x.value, int):
+                return known(x.value * y.value)
+            if y.value in (0, 1):
+                return x if y.value else known(0)
+        return self._binary(arith.MuliOp, x, y, x.bound * y.bound)
+
+    def divide(self, x: Number, y: Number, nonnegative: bool = True) -> Number:
+        """floor(x / y), y > 0."""
+        if isinstance(x.value, int) and isinstance(y.value, int):
+            return known(x.value // max(y.value, 1))
+        if isinstance(y.value, int):
+            if y.value == 1:
+                return x
+            return self._binary(arith.DivSIOp if nonnegative else arith.FloorDivSIOp, x, y, x.bound // y.value + 1)
+        return self._binary(arith.DivSIOp if nonnegative else arith.FloorDivSIOp, x, y, x.bound)
+
+    def remainder(self, x: Number, y: Number, nonnegative: bool = True) -> Number:
+        """x - y * floor(x / y), y > 0."""
+        if isinstance(x.value, int) and isinstance(y.value, int):
+            return known(x.value % max(y.value, 1))
+        if nonnegative:
+            return self._binary(arith.RemSIOp, x, y, min(x.bound, y.bound))
+        whole = self.multiply(self.divide(x, y, False), y)
+        return Number(self.subtract(x, whole).value, y.bound)
+
+    def extreme(self, cls: type[Operation], x: Number, y: Number) -> Number:
+        if isinstance(x.value, int) and isinstance(y.value, int):
+            return known(max(x.value, y.value) if cls is arith.MaxSIOp else min(x.value, y.value))
+        return self._binary(cls, x, y, max(x.bound, y.bound))
+
+    # Expressions
+
+    def full(self, e: Dim) -> Number:
+        """`e` in every lane, a scalar where all agree."""
+        base, lane = self.split(e)
+        return base if lane is None else self.add(base, lane)
+
+    def scalar(self, e: Dim) -> Number:
+        """`e`, which does not differ between lanes."""
+        base, lane = self.split(e)
+        if lane is not None:
+            raise KernelError(f"{expr.text(e)} differs within a tile")
+        return base
+
+    def split(self, e: Dim) -> tuple[Number, Number | None]:
+        """The scalar part of `e`, and what lanes add to it."""
+        if isinstance(e, (int, sympy.Integer)):
+            return known(int(e)), None
+        if isinstance(e, sympy.Symbol):
+            place = self.env[e]
+            return place.base, place.lane
+        if isinstance(e, sympy.Add):
+            # scalars first: they are summed outside of loops where they can be
+            parts = [self.split(cast(Dim, a)) for a in e.args]
+            base, lane = known(0), None
+            for b, _ in sorted(parts, key=lambda p: isinstance(p[0].value, int)):
+                base = self.add(base, b)
+            for _, more in parts:
+                lane = more if lane is None else lane if more is None else self.add(lane, more)
+            return base, lane
+        if isinstance(e, sympy.Mul):
+            return self._product([self.split(cast(Dim, a)) for a in e.args])
+        if isinstance(e, sympy.Pow) and isinstance(e.exp, sympy.Integer) and e.exp > 0:
+            return self._product([self.split(cast(Dim, e.base))] * int(e.exp))
+        name, args = functions_of(e)
+        if name not in _FUNCTIONS:
+            raise KernelError(f"no code for the index expression {expr.text(e)}")
+        kept = self._kept(name, args)
+        if kept is not None:
+            return kept
+        value = _FUNCTIONS[name](self, args)
+        return (known(0), value) if not isinstance(value.value, int) and shape_of(value.value.type) else (value, None)
+
+    def _product(self, parts: Sequence[tuple[Number, Number | None]]) -> tuple[Number, Number | None]:
+        base, lane = parts[0]
+        for b, more in parts[1:]:
+            if lane is not None and more is not None:
+                base, lane = known(0), self.multiply(self.add(base, lane), self.add(b, more))
+            elif more is not None:
+                base, lane = self.multiply(base, b), self.multiply(base, more)
+            else:
+                base, lane = self.multiply(base, b), None if lane is None else self.multiply(lane, b)
+        return base, lane
+
+    def _kept(self, name: str, args: tuple[Any, ...]) -> tuple[Number, Number | None] | None:
+        """floordiv and mod of a dim by a multiple of its tile: no lane passes a multiple of the divisor."""
+        place = self.env.get(args[0]) if isinstance(args[0], sympy.Symbol) else None
+        if place is None or place.lane is None or name not in ("floordiv", "mod"):
+            return None
+        if not isinstance(args[1], sympy.Integer) or place.multiple == 1 or int(args[1]) % place.multiple:
+            return None
+        divisor = known(int(args[1]))
+        if name == "floordiv":
+            return self.divide(place.base, divisor), None
+        return self.remainder(place.base, divisor), place.lane
+
+    # Relations
+
+    def conjunction(self, relations: Sequence[Any]) -> SSAValue | None:
+        """All of some relations, as i1; None for none."""
+        result: SSAValue | None = None
+        for r in relations:
+            result = self.b.both(result, self.relation(r))
+        return result
+
+    def relation(self, r: Any) -> SSAValue:
+        """A relation, or an and, or, not of some, as i1."""
+        b = self.b
+        if isinstance(r, sympy.logic.boolalg.BooleanAtom):
+            return b.constant(int(bool(r)), i1)
+        name, args = functions_of(r)
+        if name in ("and", "or"):
+            result = self.relation(args[0])
+            for a in args[1:]:
+                result = b.integer(arith.AndIOp if name == "and" else arith.OrIOp, result, self.relation(a))
+            return result
+        if name == "not":
+            return b.invert(self.relation(args[0]))
+        return self.compare(name, *(self.split(expr.normal(a)) for a in args))
+
+    def compare(self, name: str, x: tuple[Number, Number | None], y: tuple[Number, Number | None]) -> SSAValue:
+        """`x <name> y` of two split numbers."""
+        (x_base, x_lane), (y_base, y_lane) = x, y
+        left = x_base if x_lane is None else self.add(x_base, x_lane)
+        right = y_base if y_lane is None else self.add(y_base, y_lane)
+        wide = max(left.bound, right.bound) > MOST
+        if wide and (x_lane is None) != (y_lane is None):
+            # lane <name> right - base: the difference, cut to where lanes are, is in i32
+            lane, gap = (x_lane, self.subtract(y_base, x_base)) if y_lane is None else (
+                y_lane, self.subtract(x_base, y_base))  # fmt: skip
+            assert lane is not None
+            if lane.bound < MOST:
+                limit = self._cut(gap, lane.bound + 1)
+                return self.b.compare(_INTEGER[name if y_lane is None else _SWAPPED[name]], self.ssa(lane), limit)
+        type = self._type((left, right), max(left.bound, right.bound))
+        return self.b.compare(_INTEGER[name], self.ssa(left, type), self.ssa(right, type))
+
+    def _cut(self, n: Number, most: int) -> SSAValue:
+        """A scalar, taken to the range from -most to most, in i32."""
+        b, value = self.b, self.ssa(n, i64)
+        for predicate, limit in (("slt", most), ("sgt", -most)):
+            end = b.constant(limit, i64)
+            value = b.select(b.compare(predicate, value, end), value, end)
+        return b.resize(value, i32)
+
+    # Addresses
+
+    def pointer(self, buffer: SSAValue, type: TensorType, index: Sequence[Dim]) -> SSAValue:
+        """The address of an element per lane, a scalar where all read the same."""
+        base, lane = known(0), None
+        for e, stride in zip(index, type.strides, strict=True):
+            b, more = self.split(e)
+            step = self.scalar(stride)
+            base = self.add(base, self.multiply(b, step))
+            if more is not None:
+                more = self.multiply(more, step)
+                lane = more if lane is None else self.add(lane, more)
+        pointer = buffer if base.is_zero else self.b.elementwise(tt.AddPtrOp, self._first(buffer, base), buffer.type)
+        if lane is None or lane.is_zero:
+            return pointer
+        offsets = self.ssa(lane)
+        shape = shape_of(offsets.type)
+        return self.b.pure(tt.AddPtrOp, (self.b.fit(pointer, shape), offsets), tensor(buffer.type, shape))
+
+    def _first(self, buffer: SSAValue, base: Number) -> tuple[SSAValue, SSAValue]:
+        return buffer, self.ssa(base)
+
+
+def _divmod(build: Callable[[Index, Number, Number, bool], Number]) -> Callable[[Index, tuple[Any, ...]], Number]:
+    def evaluate(index: Index, args: tuple[Any, ...]) -> Number:
+        x, y = (index.full(expr.normal(a)) for a in args)
+        return build(index, x, y, args[0].is_nonnegative is True)
+
+    return evaluate
+
+
+def _modular(index: Index, args: tuple[Any, ...]) -> Number:
+    """floor(x / d) mod m."""
+    x, d, m = (index.full(expr.normal(a)) for a in args)
+    nonnegative = args[0].is_nonnegative is True
+    return index.remainder(index.divide(x, d, nonnegative), m, nonnegative)
+
+
+def _extreme(cls: type[Operation]) -> Callable[[Index, tuple[Any, ...]], Number]:
+    def evaluate(index: Index, args: tuple[Any, ...]) -> Number:
+        result, *rest = (index.full(expr.normal(a)) for a in args)
+        for value in rest:
+            result = index.extreme(cls, result, value)
+        return result
+
+    return evaluate
+
+
+_FUNCTIONS: dict[str, Callable[[Index, tuple[Any, ...]], Number]] = {
+    "floordiv": _divmod(Index.divide),
+    "CleanDiv": _divmod(Index.divide),
+    "mod": _divmod(Index.remainder),
+    "modular_indexing": _modular,
+    "max": _extreme(arith.MaxSIOp),
+    "min": _extreme(arith.MinSIOp),
+}
+
+_INTEGER = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
+_SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}

@@ -1,0 +1,205 @@
+"""`loop.for` at tiles: dims that fit a tile are axes, longer ones loops over tiles; reductions and scans over both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, f32, i32, i64
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects import expr, tt
+from ..dialects.loop import ForOp, LoopDim, ScanOp, YieldOp
+from ..dialects.tt_types import bool_attr, element_of
+from .address import multiple_of
+from .llvm_properties import KernelError
+from .tile_extent import at_most
+from .tt_index import MOST, Index, Number, Place, known
+from .tt_reductions import Reduction, across, combine, identity, in_shape, make
+from .tt_scalar import HALVES, narrowed, widened
+
+if TYPE_CHECKING:
+    from .tt_body import KernelBody
+
+
+def tile_of(op: Operation, d: LoopDim) -> int:
+    """The tile of a dim of a kernel or loop: points that a program has at hand at once; 1 where nothing is said."""
+    tiles = op.attributes.get("tile")
+    size = tiles.data.get(d.name) if isinstance(tiles, DictionaryAttr) else None
+    return size.value.data if isinstance(size, IntegerAttr) else 1
+
+
+class TileLoop:
+    """One `loop.for` under construction."""
+
+    def __init__(self, body: KernelBody, op: ForOp) -> None:
+        self.body, self.op, self.b = body, op, body.b
+        self.scans = [s for s in op.body.block.ops if isinstance(s, ScanOp)]
+        self.dims = self._ordered(list(op.dims))
+        self.tiles = {d.name: tile_of(op, d) for d in self.dims}
+        last = cast(YieldOp, op.body.block.last_op)
+        self.yields = list(last.values)
+        most = at_most(expr.product(at_most(d) or 1 << 31 for d in op.dims))
+        self.positions = i32 if most is not None and most <= MOST else i64
+        self.reductions: list[Reduction] = [
+            make(self.b, kind.data, f32 if isinstance(v.type, HALVES) else v.type, self.positions)
+            for kind, v in zip(op.reduce.data, self.yields, strict=True)
+        ]
+        self.outer = len(body.axes)
+
+    def _ordered(self, dims: list[LoopDim]) -> list[LoopDim]:
+        """The dims with that of the scans innermost: the others are independent."""
+        along = {s.dim.data for s in self.scans}
+        if len(along) > 1:
+            raise KernelError(f"loop.for {self.op.dims.text} scans along {', '.join(sorted(along))} at once")
+        return sorted(dims, key=lambda d: d.name in along)
+
+    # The loops
+
+    def run(self) -> list[SSAValue]:
+        """The loop's results."""
+        body = self.body
+        scans, scanner, env = body.scans, getattr(body, "scanner", None), dict(body.env)
+        body.scanner = self._scan
+        sizes = [self.tiles[d.name] for d in self.dims if self.tiles[d.name] > 1]
+        self.full = (*body.shape, *sizes)
+        looped = [d for d in self.dims if not self._fits(d)]
+        initial = [v for r in self.reductions for v in in_shape(self.b, r.identity(), self.full)] if looped else []
+        values = self._nest(0, initial, bool(looped))
+        del body.axes[self.outer :]
+        body.env = env
+        body.scans = scans
+        if scanner is not None:
+            body.scanner = scanner
+        return self._results(values, len(sizes))
+
+    def _fits(self, d: LoopDim) -> bool:
+        """Whether all points of a dim are in one tile."""
+        most = at_most(d)
+        return most is not None and most <= self.tiles[d.name]
+
+    def _nest(self, depth: int, values: Sequence[SSAValue], looped: bool) -> list[SSAValue]:
+        """The loops from `depth` inwards, with what reductions and scans carry in `values`."""
+        if depth == len(self.dims):
+            return self._innermost(values, looped)
+        d, body = self.dims[depth], self.body
+        index = Index(self.b, body.env)
+        lo, tile = index.scalar(d.lo), self.tiles[d.name]
+        if self._fits(d):
+            self._enter(d, lo, tile)
+            return self._after_scans(depth, values, looped)
+        hi = index.scalar(d.hi)
+        type = i64 if max(lo.bound, hi.bound) + tile > MOST else i32
+        bounds = [index.ssa(n, type) for n in (lo, hi, known(tile))]
+        carried = list(values)
+        count = len(carried)
+        scans = self.scans if depth == len(self.dims) - 1 else []
+        carried += [self._first(s) for s in scans]
+        rank = len(body.axes)
+
+        def step(i: SSAValue, state: Sequence[SSAValue]) -> list[SSAValue]:
+            body.scans = body.scans | dict(zip(scans, state[count:], strict=True))
+            written = set(body.written)
+            self._enter(d, Number(i, hi.bound), tile)
+            result = self._nest(depth + 1, list(state[:count]), True)
+            if body.written - written:
+                # what a later turn reads may have been written in this one by another thread
+                body.written = body.written | written
+            del body.axes[rank:]
+            return [*result, *(body.scans[s] for s in scans)]
+
+        return self.b.loop(bounds[0], bounds[1], bounds[2], carried, step)[:count]
+
+    def _after_scans(self, depth: int, values: Sequence[SSAValue], looped: bool) -> list[SSAValue]:
+        if depth == len(self.dims) - 1:
+            self.body.scans = self.body.scans | {s: self._first(s) for s in self.scans}
+        return self._nest(depth + 1, values, looped)
+
+    def _enter(self, d: LoopDim, start: Number, tile: int) -> None:
+        body = self.body
+        if tile == 1:
+            body.env[d.symbol] = Place(start)
+            return
+        index = Index(self.b, body.env)
+        end = None if multiple_of(d.extent, tile) else index.scalar(d.hi)
+        body.add_axis(d, start, tile, end, tile if d.lo == 0 else 1)
+
+    # Reductions
+
+    def _innermost(self, values: Sequence[SSAValue], looped: bool) -> list[SSAValue]:
+        body, b = self.body, self.b
+        body.block(self.op.body.block)
+        if not self.reductions:
+            return []
+        valid: SSAValue | None = None
+        for axis in body.axes[self.outer :]:
+            valid = b.both(valid, axis.valid)
+        result: list[SSAValue] = []
+        at = 0
+        for r, v in zip(self.reductions, self.yields, strict=True):
+            state = in_shape(b, r.state(widened(b, body.values[v]), self._position), self.full)
+            if valid is not None:
+                nothing = r.identity()
+                state = [b.select(valid, s, n) for s, n in zip(state, nothing, strict=True)]
+                state = in_shape(b, state, self.full)
+            if looped:
+                state = r.combine(values[at : at + len(state)], state)
+                at += len(state)
+            result += state
+        return result
+
+    def _position(self) -> SSAValue:
+        """The row-major position in the domain."""
+        index = Index(self.b, self.body.env)
+        at: Any = 0
+        for d in self.op.dims:
+            at = at * d.extent + d.symbol - d.lo
+        return self.b.resize(index.ssa(index.full(expr.normal(at))), self.positions)
+
+    def _results(self, values: Sequence[SSAValue], axes: int) -> list[SSAValue]:
+        results: list[SSAValue] = []
+        at = 0
+        for r in self.reductions:
+            state = across(self.b, r, list(values[at : at + r.size]), axes)
+            at += r.size
+            for v in r.results(state):
+                results.append(narrowed(self.b, v, self.op.res[len(results)].type))
+        return results
+
+    # Scans
+
+    def _first(self, op: ScanOp) -> SSAValue:
+        """What a scan carries before the first point."""
+        type = f32 if isinstance(op.value.type, HALVES) else op.value.type
+        start = identity(self.b, op.kind.data, type)
+        along = next(d for d in self.dims if d.name == op.dim.data)
+        shape = self.full[:-1] if self.tiles[along.name] > 1 else self.full
+        return self.b.fit(start, shape)
+
+    def _scan(self, op: ScanOp) -> tuple[SSAValue, SSAValue]:
+        """What the scan carries on, and its value at each point of the tile."""
+        b, body, kind = self.b, self.body, op.kind.data
+        along = next(d for d in self.dims if d.name == op.dim.data)
+        before = body.scans[op]
+        value = b.fit(widened(b, body.values[op.value]), self.full)
+        if self.tiles[along.name] == 1:
+            after = combine(b, kind, before, value)
+            return after, narrowed(b, after, op.res.type)
+        axis = len(self.full) - 1
+        type = element_of(value.type)
+        valid = body.axes[-1].valid
+        if valid is not None:
+            value = b.fit(b.select(valid, value, identity(b, kind, type)), self.full)
+
+        def both(x: Sequence[SSAValue], y: Sequence[SSAValue]) -> list[SSAValue]:
+            return [combine(b, kind, x[0], y[0])]
+
+        (running,) = b.across(
+            tt.ScanOp, tt.ScanReturnOp, [value], axis, [value.type], both, {"reverse": bool_attr(False)}
+        )
+        if self._fits(along):
+            return before, narrowed(b, running, op.res.type)
+        types = [tt.tensor(type, self.full[:-1])]
+        (total,) = b.across(tt.ReduceOp, tt.ReduceReturnOp, [value], axis, types, both)
+        running = combine(b, kind, before, running)
+        return combine(b, kind, before, total), narrowed(b, running, op.res.type)

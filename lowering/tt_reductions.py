@@ -1,0 +1,205 @@
+"""How reductions go over tiles: what each kind carries, how two of these become one, and what comes out at the end.
+
+A loop carries one state per lane; at its end the lanes are combined by `tt.reduce`. The same `combine` does both, on
+tiles and on scalars. The order is fixed by the tile sizes, so a run gives the same bits as the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import IntegerType, i1, i32, i64
+from xdsl.ir import Attribute, SSAValue
+
+from ..dialects import tt
+from ..dialects.tt_types import element_of
+from . import tt_math
+from .llvm_properties import KernelError
+from .tt_builder import Shape, TtBuilder
+from .tt_scalar import same
+
+State = list[SSAValue]
+
+
+class Reduction(Protocol):
+    """One kind for one element type."""
+
+    size: int
+    """Values of a state."""
+
+    def identity(self) -> State:
+        """Scalars that change nothing."""
+        ...
+
+    def state(self, value: SSAValue, position: Callable[[], SSAValue]) -> State:
+        """The state of one value at its position in the reduce domain."""
+        ...
+
+    def combine(self, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> State:
+        """Two states as one; in any order."""
+        ...
+
+    def results(self, state: State) -> list[SSAValue]:
+        """What the reduction yields."""
+        ...
+
+
+def make(b: TtBuilder, kind: str, type: Attribute, positions: IntegerType) -> Reduction:
+    """The reduction of a kind on f32, f64 or integers; `positions`: the type of positions in its domain."""
+    if kind in ("argmax", "argmin"):
+        return _Best(b, kind, type, positions)
+    if kind == "welford":
+        return _Welford(b, type)
+    return _Fold(b, kind, type)
+
+
+def identity(b: TtBuilder, kind: str, type: Attribute) -> SSAValue:
+    """The value that changes nothing. Integers are signed, but for bool, where max is or and min is and."""
+    if isinstance(type, IntegerType):
+        bits = type.width.data
+        least, most = (0, 1) if bits == 1 else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+        table: dict[str, float | int] = {"add": 0, "mul": 1, "max": least, "min": most, "and": -1, "or": 0}
+    else:
+        infinity = float("inf")
+        table = {"add": 0.0, "mul": 1.0, "max": -infinity, "min": infinity, "logaddexp": -infinity}
+    if kind not in table:
+        raise KernelError(f"no {kind} reduction of {type}")
+    return b.constant(table[kind], type)
+
+
+def combine(b: TtBuilder, kind: str, x: SSAValue, y: SSAValue) -> SSAValue:
+    """Two values as one; NaN wins in max and min."""
+    element = element_of(x.type)
+    if isinstance(element, IntegerType):
+        if kind in ("max", "min") and element.width.data == 1:
+            kind = "or" if kind == "max" else "and"
+        if kind in _INTEGER:
+            return b.integer(_INTEGER[kind], x, y)
+    elif kind in _FLOAT:
+        return b.float(_FLOAT[kind], x, y)
+    elif kind == "logaddexp":
+        high, low = b.float(arith.MaximumfOp, x, y), b.float(arith.MinimumfOp, x, y)
+        more = tt_math.MATH["log1p"](b, tt_math.MATH["exp"](b, b.float(arith.SubfOp, low, high)))
+        # equal infinities have no difference
+        infinite = b.compare("oeq", b.float(math.AbsFOp, high), same(b, float("inf"), high))
+        return b.select(infinite, high, b.float(arith.AddfOp, high, more))
+    raise KernelError(f"no {kind} reduction of {element}")
+
+
+_INTEGER = {"add": arith.AddiOp, "mul": arith.MuliOp, "max": arith.MaxSIOp, "min": arith.MinSIOp,
+            "and": arith.AndIOp, "or": arith.OrIOp}  # fmt: skip
+_FLOAT = {"add": arith.AddfOp, "mul": arith.MulfOp, "max": arith.MaximumfOp, "min": arith.MinimumfOp}
+
+
+class _Fold:
+    """add, mul, max, min, and, or: the state is the value so far. bool and narrow integers are folded in i32."""
+
+    size = 1
+
+    def __init__(self, b: TtBuilder, kind: str, type: Attribute) -> None:
+        self.b, self.kind, self.type = b, kind, type
+        if type == i1 and kind in ("max", "min"):
+            self.kind = "or" if kind == "max" else "and"
+        self.narrow = type if isinstance(type, IntegerType) and type.width.data < 32 else None
+
+    def identity(self) -> State:
+        value = identity(self.b, self.kind, self.type)
+        return [value if self.narrow is None else self.b.resize(value, i32, self.type != i1)]
+
+    def state(self, value: SSAValue, position: Callable[[], SSAValue]) -> State:
+        return [value if self.narrow is None else self.b.resize(value, i32, self.type != i1)]
+
+    def combine(self, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> State:
+        return [combine(self.b, self.kind, a[0], b[0])]
+
+    def results(self, state: State) -> list[SSAValue]:
+        return state if self.narrow is None else [self.b.resize(state[0], self.narrow)]
+
+
+class _Best:
+    """argmax, argmin: the best value and where it was; NaN is best, the first of equals wins."""
+
+    size = 2
+
+    def __init__(self, b: TtBuilder, kind: str, type: Attribute, positions: IntegerType) -> None:
+        self.b, self.kind, self.type, self.positions = b, kind[3:], type, positions
+        self.is_int = isinstance(type, IntegerType)
+        self.narrow = type if isinstance(type, IntegerType) and type.width.data < 32 else None
+
+    def _wide(self, value: SSAValue) -> SSAValue:
+        return value if self.narrow is None else self.b.resize(value, i32, self.type != i1)
+
+    def identity(self) -> State:
+        """The worst value, behind all others."""
+        last = self.b.constant((1 << (self.positions.width.data - 1)) - 1, self.positions)
+        return [self._wide(identity(self.b, self.kind, self.type)), last]
+
+    def state(self, value: SSAValue, position: Callable[[], SSAValue]) -> State:
+        return [self._wide(value), position()]
+
+    def combine(self, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> State:
+        x, y = a[0], b[0]
+        builder, earlier = self.b, self.b.compare("slt", b[1], a[1])
+        if self.is_int:
+            better = builder.compare("sgt" if self.kind == "max" else "slt", y, x)
+            equal = builder.compare("eq", x, y)
+        else:
+            x_nan, y_nan = (tt_math.is_nan(builder, v) for v in (x, y))
+            greater = builder.compare("ugt" if self.kind == "max" else "ult", y, x)
+            better = builder.both(greater, builder.invert(x_nan))
+            both = builder.both(x_nan, y_nan)
+            assert better is not None and both is not None
+            equal = builder.integer(arith.OrIOp, builder.compare("oeq", x, y), both)
+        take = builder.integer(arith.OrIOp, better, builder.integer(arith.AndIOp, equal, earlier))
+        return [builder.select(take, y, x), builder.select(take, b[1], a[1])]
+
+    def results(self, state: State) -> list[SSAValue]:
+        return [self.b.resize(state[1], i64)]
+
+
+class _Welford:
+    """Mean, sum of squared deviations, and how many values there were (Chan et al., 1979)."""
+
+    size = 3
+
+    def __init__(self, b: TtBuilder, type: Attribute) -> None:
+        if isinstance(type, IntegerType):
+            raise KernelError(f"no welford reduction of {type}")
+        self.b, self.type = b, type
+
+    def identity(self) -> State:
+        return [self.b.constant(0.0, self.type)] * 3
+
+    def state(self, value: SSAValue, position: Callable[[], SSAValue]) -> State:
+        return [value, self.b.constant(0.0, self.type), self.b.constant(1.0, self.type)]
+
+    def combine(self, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> State:
+        """n = p + q, d = y - x:  x + d q/n,  a + b + d**2 p q/n."""
+        s = self.b
+        add, mul = arith.AddfOp, arith.MulfOp
+        n = s.float(add, a[2], b[2])
+        none = s.compare("oeq", n, same(s, 0.0, n))
+        share = tt_math.divide(s, b[2], s.select(none, same(s, 1.0, n), n))
+        apart = s.float(arith.SubfOp, b[0], a[0])
+        mean = s.float(add, a[0], s.float(mul, apart, share))
+        more = s.float(mul, s.float(mul, apart, apart), s.float(mul, a[2], share))
+        return [mean, s.float(add, s.float(add, a[1], b[1]), more), n]
+
+    def results(self, state: State) -> list[SSAValue]:
+        return state[:2]
+
+
+def across(b: TtBuilder, reduction: Reduction, state: State, axes: int) -> State:
+    """A state whose last `axes` dims are combined into one."""
+    for _ in range(axes):
+        axis = len(tt.shape_of(state[0].type)) - 1
+        types = [tt.tensor(element_of(v.type), tt.shape_of(v.type)[:-1]) for v in state]
+        state = b.across(tt.ReduceOp, tt.ReduceReturnOp, state, axis, types, reduction.combine)
+    return state
+
+
+def in_shape(b: TtBuilder, state: State, shape: Shape) -> State:
+    """A state with a value in every lane."""
+    return [b.fit(v, shape) for v in state]
