@@ -33,6 +33,11 @@ class GpuTarget:
         """How many programs of a few warps a launch needs to keep the machine busy."""
         return 4 * self.processors
 
+    @property
+    def machine(self) -> str:
+        """Options of `loop-fuse`: what a program holds is its cache."""
+        return f"l1={64 << 10} l2={128 << 10} l3={self.l2} threads={self.programs}"
+
     @staticmethod
     def from_name(name: str) -> GpuTarget:
         """The data centre card of a compute capability: `sm_80` (A100), `sm_90` (H200) or `sm_100` (B200)."""

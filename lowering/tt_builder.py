@@ -132,7 +132,7 @@ class TtBuilder:
         type: Attribute,
         properties: Mapping[str, Attribute] = {},
     ) -> SSAValue:
-        """The result of an op without effects: an equal one's, or a new one's, outside of loops that it does not need."""
+        """The result of an op without effects: an equal one's, or a new one's, as far out as it can stand."""
         key = (cls, *operands, type, *properties.values())
         depth = self._depth(operands)
         found = self.scopes[depth].known.get(key)
