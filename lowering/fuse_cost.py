@@ -28,18 +28,38 @@ WRITE = 1.5
 
 @dataclass(frozen=True)
 class Machine:
-    """Cache sizes in bytes, and the number of threads that a launch should keep busy."""
+    """Cache sizes in bytes, and the number of threads that a launch should keep busy.
+
+    `hold` is what a grid point keeps of a row from loop to loop, half of `l2` where it is 0. `rows` is how many a part
+    of a reduction to columns has at least. `launch` and `fork` are microseconds, `speed` the bytes that one thread
+    moves in one.
+    """
 
     l1: int = 48 << 10
     l2: int = 2 << 20
     l3: int = 32 << 20
     threads: int = 16
+    hold: int = 0
+    rows: int = 0
+    launch: float = LAUNCH_US
+    fork: float = FORK_US
+    speed: float = BYTES_PER_US
 
     def time(self, work: float, points: int) -> float:
         """Microseconds for a kernel that moves `work` bytes in `points` independent parts."""
-        serial = work / BYTES_PER_US
-        parallel = FORK_US + serial / max(1, min(points, self.threads))
-        return LAUNCH_US + min(serial, parallel)
+        serial = work / self.speed
+        parallel = self.fork + serial / max(1, min(points, self.threads))
+        return self.launch + min(serial, parallel)
+
+    @property
+    def row(self) -> int:
+        """Bytes of a row that is at hand when it is needed again."""
+        return self.hold or self.l2 // 2
+
+    @property
+    def scratch(self) -> int:
+        """Bytes that a grid point may keep in a buffer of its own."""
+        return self.hold or self.l2
 
 
 class Hints:

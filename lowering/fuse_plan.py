@@ -136,7 +136,7 @@ def plan_kernel(group: Group, leaving: Collection[SSAValue], machine: Machine) -
     outs = [r for n in group.members for r in n.results if r in leaving]
     kept = {p for _, _, p in uses if p in buffered or (not p.pointwise and group.inner(p))}
     local = [r for n in group.members if n in kept for r in n.results if r not in leaving]
-    scratch = [r for r in local if _fits(group, producers[r], machine.l2)]
+    scratch = [r for r in local if _fits(group, producers[r], machine.scratch)]
     outs += [r for r in local if r not in scratch]
     return Plan(group, _names(group), loops, outs, scratch)
 
@@ -180,7 +180,7 @@ def _worth_keeping(
     again = a.cost + 2 * loads
     if any(r in leaving for r in a.results):
         return again > 3
-    return again > 4 and _fits(group, a, machine.l2 // 2)
+    return again > 4 and _fits(group, a, machine.row)
 
 
 def _fits(group: Group, n: Node, limit: int) -> bool:

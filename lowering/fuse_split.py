@@ -58,7 +58,7 @@ def split_reductions(ops: Sequence[Operation], machine: Machine, hints: Hints) -
 def _in_two_passes(o: NestOp, machine: Machine, hints: Hints) -> bool:
     """Whether the second pass finds what the first read in the cache, or there are too few results for the threads."""
     row = hints.points(tuple(o.reduce)) * 4
-    return row <= machine.l2 // 2 or hints.points(tuple(o.dims)) < machine.threads
+    return row <= machine.row or hints.points(tuple(o.dims)) < machine.threads
 
 
 def two_passes(o: NestOp) -> list[Operation]:
@@ -113,14 +113,15 @@ def _in_parts(o: NestOp, machine: Machine, hints: Hints) -> list[Operation]:
     if results * points < LEAST:
         return [o]
     columns = _is_column(o)
-    if results >= machine.threads * (ROWS if columns else 1):
+    least = max(ROWS, machine.rows)
+    if results >= machine.threads * (least if columns else 1):
         return [o]
     sizes = [hints.size(d.extent) for d in o.reduce]
     k = next((i for i, n in enumerate(sizes) if n >= 8), max(range(len(sizes)), key=lambda i: sizes[i]))
     inside = max(1, points // max(1, sizes[k]))
     rows = max(1, CHUNK // (inside * (min(results, CHUNK) if columns else 1)))
     if columns:
-        rows = max(rows, ROWS)
+        rows = max(rows, least)
     return [o] if 2 * rows > sizes[k] else in_parts(o, k, rows)
 
 

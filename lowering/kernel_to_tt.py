@@ -81,7 +81,9 @@ def triton_function(kernel: KernelOp) -> tt.FuncOp:
     b.location = kernel.location
     env = {s: Place(Number(v, MOST)) for s, v in zip(sizes, entry.args[len(arguments) :], strict=True)}
     body = KernelBody(b, dict(zip(arguments, entry.args, strict=False)), env)
-    body.mutable = {o.target for o in body_ops(kernel.body) if isinstance(o, StoreOp)}
+    stores = [o for o in body_ops(kernel.body) if isinstance(o, StoreOp)]
+    body.mutable = {o.target for o in stores}
+    body.updated = {o.target for o in stores if o.indices or o.combine is not None}
     _enter_grid(body, kernel)
     body.block(kernel.body.block)
     b.effect(tt.ReturnOp, ())

@@ -7,7 +7,7 @@ else is left as it is. Kernels are canonical, so that equal ones are one symbol 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
 from xdsl.context import Context
@@ -30,7 +30,7 @@ from xdsl.passes import ModulePass
 from ..dialects.loop import IndexAttr, KernelOp, LaunchOp, NestOp, ScatterOp
 from ..dialects.text import print_module
 from .fuse_absorb import absorb
-from .fuse_cost import Hints, Machine
+from .fuse_cost import BYTES_PER_US, FORK_US, LAUNCH_US, Hints, Machine
 from .fuse_emit import KernelEmitter
 from .fuse_graph import Node, body_key, make_node
 from .fuse_groups import Cluster, Grouper
@@ -45,7 +45,8 @@ from .kernel_names import kernel_name, origins
 class LoopFuse(ModulePass):
     """Fuse nests into kernels and launch them.
 
-    `l1`, `l2`, `l3` are cache sizes in bytes, `threads` is how many a launch should keep busy.
+    The options are those of `Machine`: `l1`, `l2`, `l3` are cache sizes in bytes, `threads` is how many a launch should
+    keep busy.
     """
 
     name = "loop-fuse"
@@ -54,6 +55,11 @@ class LoopFuse(ModulePass):
     l2: int = 2 << 20
     l3: int = 32 << 20
     threads: int = 16
+    hold: int = 0
+    rows: int = 0
+    launch: float = LAUNCH_US
+    fork: float = FORK_US
+    speed: float = BYTES_PER_US
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -62,7 +68,7 @@ class LoopFuse(ModulePass):
         if isinstance(hints, DictionaryAttr):
             known = {k: v.value.data for k, v in hints.data.items() if isinstance(v, IntegerAttr)}
         kernels = _Kernels()
-        machine = Machine(self.l1, self.l2, self.l3, self.threads)
+        machine = Machine(**{f.name: getattr(self, f.name) for f in fields(Machine)})
         decisions: list[str] = []
         for f in [f for f in op.ops if isinstance(f, FuncOp) and f.body.blocks]:
             function = _Function(f, machine, Hints(known))

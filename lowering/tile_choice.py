@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, i64
 from xdsl.ir import Operation
 
 from ..dialects import expr
-from ..dialects.loop import ForOp, KernelOp, LoopDim, ScanOp, body_ops
+from ..dialects.loop import ForOp, KernelOp, LoopDim, ScanOp, ScratchOp, body_ops
 from ..dialects.tensor import itemsize
 from .fuse_cost import Hints
 from .gpu_target import GpuTarget
@@ -25,7 +25,7 @@ THREAD = 16
 """Bytes that a thread moves with one instruction."""
 
 ROW = 16 << 10
-"""Elements of a row that is held whole."""
+"""Elements of a row that is held whole; longer ones only where their values are kept from loop to loop."""
 
 CHUNK = 4096
 """Elements that a program has at hand of a longer one."""
@@ -62,6 +62,7 @@ class Tiling:
         self.loop_tiles: dict[ForOp, dict[str, int]] = {o: {} for o in self.loops}
         self.pinned = {s.name for o in self.loops for d in o.dims for s in expr.symbols(d.lo) | expr.symbols(d.hi)}
         self.pinned |= ordered_dims(kernel)
+        self.keeps = any(isinstance(o, ScratchOp) for o in kernel.body.block.ops)
 
     def choose(self) -> None:
         if not self.loops:
@@ -197,7 +198,7 @@ class Tiling:
         for n in sizes.values():
             whole *= n
         known = all(at_most(d) is not None for _, d in free)
-        budget = ROW if known and whole <= ROW else CHUNK
+        budget = whole if known and (whole <= ROW or self.keeps) else CHUNK
         scanned = {s.dim.data for o, _ in chain for s in o.body.block.ops if isinstance(s, ScanOp)}
         first = [x for x in free if x[1].name in scanned or (not scanned and self._same(x[1], vector))]
         left = budget

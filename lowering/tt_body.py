@@ -53,6 +53,8 @@ class KernelBody:
         """Buffers written since the program last waited for all its threads."""
         self.mutable: set[SSAValue] = set()
         """Buffers that the kernel writes."""
+        self.updated: set[SSAValue] = set()
+        """Buffers that it writes where data says."""
 
     # Ops
 
@@ -194,7 +196,7 @@ class KernelBody:
 
     def _store(self, op: StoreOp) -> None:
         b, buffer, value = self.b, op.target, self.values[op.value]
-        if op.combine is None and op.mask is None and op.ok is None:
+        if op.mask is None and op.ok is None and buffer not in self.updated:
             b.remember(self._element(op, buffer), value)
         if isinstance(buffer.owner, ScratchOp):
             return

@@ -75,8 +75,8 @@ class TileLoop:
 
     def _fits(self, d: LoopDim) -> bool:
         """Whether all points of a dim are in one tile."""
-        most = at_most(d)
-        return most is not None and most <= self.tiles[d.name]
+        most, tile = at_most(d), self.tiles[d.name]
+        return d.extent == 1 or (tile > 1 and most is not None and most <= tile)
 
     def _nest(self, depth: int, values: Sequence[SSAValue], looped: bool) -> list[SSAValue]:
         """The loops from `depth` inwards, with what reductions and scans carry in `values`."""
@@ -121,7 +121,8 @@ class TileLoop:
             body.env[d.symbol] = Place(start)
             return
         index = Index(self.b, body.env)
-        end = None if multiple_of(d.extent, tile) else index.scalar(d.hi)
+        whole = d.extent != 0 and multiple_of(d.extent, tile)
+        end = None if whole else index.scalar(d.hi)
         body.add_axis(d, start, tile, end, tile if d.lo == 0 else 1)
 
     # Reductions
