@@ -14,6 +14,7 @@ from .tt_descriptor import (
     MakeTensorDescriptorOp,
 )
 from .tt_dot import DotOp, DotScaledOp, GatherOp, HistogramOp
+from .tt_enums import CachePolicyAttr
 from .tt_function import (
     AssertOp,
     CallOp,
@@ -77,5 +78,5 @@ TT = Dialect(
         *(MakeTensorDescriptorOp, DescriptorLoadOp, DescriptorStoreOp, DescriptorReduceOp),
         *(DescriptorGatherOp, DescriptorScatterOp),
     ],
-    [PtrType, TensorDescType],
+    [PtrType, TensorDescType, CachePolicyAttr],
 )

@@ -24,7 +24,7 @@ from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from .tt_enums import CACHE, DESCRIPTOR_REDUCE, EVICT, PADDING
-from .tt_syntax import parse_clauses, parse_indices, parse_type_after, print_clauses, print_indices
+from .tt_syntax import parse_hints, parse_indices, parse_type_after, print_hints, print_indices
 from .tt_types import PtrType, TensorDescType, element_of, shape_of, tensor
 
 _TENSOR = base(TensorType)
@@ -163,17 +163,13 @@ class DescriptorLoadOp(IRDLOperation):
     def parse(cls, parser: Parser) -> DescriptorLoadOp:
         desc = parser.parse_unresolved_operand()
         indices = parse_indices(parser)
-        clauses = parse_clauses(parser, {"cacheModifier": CACHE, "evictionPolicy": EVICT})
-        attributes = parser.parse_optional_attr_dict()
+        hints, attributes = parse_hints(parser)
         type = parse_type_after(parser, ":")
         result = parse_type_after(parser, "->")
         return cls.create(
             operands=[parser.resolve_operand(desc, type), *(parser.resolve_operand(v, i32) for v in indices)],
             result_types=[result],
-            properties={
-                "cache": clauses.get("cacheModifier", CACHE["none"]),
-                "evict": clauses.get("evictionPolicy", EVICT["evict_normal"]),
-            },
+            properties=hints,
             attributes=attributes,
         )
 
@@ -181,7 +177,7 @@ class DescriptorLoadOp(IRDLOperation):
         printer.print_string(" ")
         printer.print_ssa_value(self.desc)
         print_indices(printer, self.indices)
-        print_clauses(printer, {"cacheModifier": (CACHE, self.cache, 1), "evictionPolicy": (EVICT, self.evict, 1)})
+        print_hints(printer, self.properties)
         printer.print_op_attributes(self.attributes)
         printer.print_string(" : ")
         printer.print_attribute(self.desc.type)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType
-from xdsl.parser import Parser
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from .tt_types import i32_attr
@@ -33,7 +37,7 @@ class Words:
             raise VerifyException(f"{attribute.value.data} is no {self.what}; known: {known}")
         return word
 
-    def parse(self, parser: Parser) -> IntegerAttr[IntegerType]:
+    def parse(self, parser: AttrParser) -> IntegerAttr[IntegerType]:
         """Read a word."""
         start = parser.pos
         word = parser.parse_identifier()
@@ -58,3 +62,31 @@ PROPAGATE_NAN = Words("propagateNan", {"none": 0, "all": 0xFFFF})
 PRECISION = _count("input precision", 0, "tf32 tf32x3 ieee bf16x3 bf16x6")
 SCALED_TYPE = _count("element type of a scaled dot", 0, "e4m3 e5m2 e2m3 e3m2 e2m1 bf16 fp16")
 DESCRIPTOR_REDUCE = _count("descriptor reduction", 1, "add min max inc dec and or xor")
+
+
+@irdl_attr_definition
+class CachePolicyAttr(ParametrizedAttribute):
+    """`#tt.cache_policy<cache_modifier = cg, eviction_policy = evict_last>`: both hints, as Triton 3.9 writes them.
+
+    In modules they are two properties, as in the versions before.
+    """
+
+    name = "tt.cache_policy"
+    cache: IntegerAttr[IntegerType]
+    evict: IntegerAttr[IntegerType]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"cache_modifier = {CACHE.of(self.cache)}, eviction_policy = {EVICT.of(self.evict)}")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            values: list[Attribute] = []
+            for keyword, words in (("cache_modifier", CACHE), ("eviction_policy", EVICT)):
+                if values:
+                    parser.parse_punctuation(",")
+                parser.parse_keyword(keyword)
+                parser.parse_punctuation("=")
+                values.append(words.parse(parser))
+        return values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeVar
 
 from xdsl.dialects.builtin import I1, I32, DenseArrayBase, IntegerAttr, IntegerType, LocationAttr, TensorType, i1
@@ -27,7 +27,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from .tt_enums import CACHE, EVICT, PADDING, RMW, SCOPE, SEMANTIC
 from .tt_pointwise import INTEGERS, POINTERS, same_shapes
-from .tt_syntax import parse_clauses, parse_operands, print_clauses
+from .tt_syntax import parse_hints, parse_operands, print_hints
 from .tt_types import bool_attr, element_of, i32_array, mask_of, pointee_of
 
 MASKS = base(I1) | TensorType.constr(base(I1))
@@ -89,23 +89,17 @@ class LoadOp(IRDLOperation):
         return cls.create(
             operands=operands,
             result_types=[pointee_of(ptr.type)],
-            properties=cls.properties_of(len(operands), CACHE[cache], EVICT[evict], bool_attr(volatile)),
+            properties=cls.properties_of(len(operands), {"cache": CACHE[cache], "evict": EVICT[evict]}, volatile),
             location=location,
         )
 
     @staticmethod
-    def properties_of(
-        operands: int,
-        cache: IntegerAttr[IntegerType],
-        evict: IntegerAttr[IntegerType],
-        volatile: IntegerAttr[IntegerType],
-    ) -> dict[str, Attribute]:
-        """All that Triton's own printer and parser agree on, for a load of that many operands."""
+    def properties_of(operands: int, hints: Mapping[str, Attribute], volatile: bool = False) -> dict[str, Attribute]:
+        """All properties of a load with that many operands: a mask comes second, `other` third."""
         return {
             "boundaryCheck": i32_array(),
-            "cache": cache,
-            "evict": evict,
-            "isVolatile": volatile,
+            **hints,
+            "isVolatile": bool_attr(volatile),
             "operandSegmentSizes": i32_array(1, int(operands > 1), int(operands > 2)),
         }
 
@@ -122,19 +116,13 @@ class LoadOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> LoadOp:
         operands = parse_operands(parser)
-        clauses = parse_clauses(parser, {"cacheModifier": CACHE, "evictionPolicy": EVICT})
-        attributes = parser.parse_optional_attr_dict()
+        hints, attributes = parse_hints(parser)
         parser.parse_punctuation(":")
         ptr = parser.parse_type()
         types = [ptr, mask_of(ptr), pointee_of(ptr)]
         if len(operands) > len(types):
             parser.raise_error("tt.load takes a pointer, a mask and other")
-        properties = cls.properties_of(
-            len(operands),
-            clauses.get("cacheModifier", CACHE["none"]),
-            clauses.get("evictionPolicy", EVICT["evict_normal"]),
-            bool_attr(False),
-        )
+        properties = cls.properties_of(len(operands), hints)
         properties |= {name: attributes.pop(name) for name in _LOAD_PROPERTIES if name in attributes}
         return cls.create(
             operands=[parser.resolve_operand(v, t) for v, t in zip(operands, types, strict=False)],
@@ -191,8 +179,7 @@ class StoreOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> StoreOp:
         operands = parse_operands(parser)
-        clauses = parse_clauses(parser, {"cacheModifier": CACHE, "evictionPolicy": EVICT})
-        attributes = parser.parse_optional_attr_dict()
+        hints, attributes = parse_hints(parser)
         parser.parse_punctuation(":")
         ptr = parser.parse_type()
         types = [ptr, pointee_of(ptr), mask_of(ptr)]
@@ -200,11 +187,7 @@ class StoreOp(IRDLOperation):
             parser.raise_error("tt.store takes a pointer, a value and a mask")
         return cls.create(
             operands=[parser.resolve_operand(v, t) for v, t in zip(operands, types, strict=False)],
-            properties={
-                "boundaryCheck": attributes.pop("boundaryCheck", i32_array()),
-                "cache": clauses.get("cacheModifier", CACHE["none"]),
-                "evict": clauses.get("evictionPolicy", EVICT["evict_normal"]),
-            },
+            properties={"boundaryCheck": attributes.pop("boundaryCheck", i32_array()), **hints},
             attributes=attributes,
         )
 
@@ -229,7 +212,7 @@ def _check_words(op: LoadOp | StoreOp) -> None:
 
 
 def _print_hints(op: LoadOp | StoreOp, printer: Printer) -> None:
-    print_clauses(printer, {"cacheModifier": (CACHE, op.cache, 1), "evictionPolicy": (EVICT, op.evict, 1)})
+    print_hints(printer, op.properties)
     left = {name: value for name in _LOAD_PROPERTIES if (value := op.properties.get(name)) is not None}
     for name, default in (("boundaryCheck", i32_array()), ("isVolatile", bool_attr(False))):
         if left.get(name) == default:

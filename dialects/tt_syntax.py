@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
-from .tt_enums import Words
+from .tt_enums import CACHE, EVICT, CachePolicyAttr, Words
 
 Clauses = dict[str, IntegerAttr[IntegerType]]
 
@@ -28,10 +29,22 @@ def parse_clauses(parser: Parser, known: Mapping[str, Words]) -> Clauses:
     return found
 
 
-def print_clauses(printer: Printer, clauses: Mapping[str, tuple[Words, IntegerAttr[IntegerType] | None, int]]) -> None:
-    """What `parse_clauses` reads: by keyword the words, the value, and the value that is left out."""
-    for keyword, (words, attribute, default) in clauses.items():
-        if attribute is not None and attribute.value.data != default:
+def parse_hints(parser: Parser) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
+    """The hints of a load or store as `cache` and `evict`, and the other attributes of the dictionary after them."""
+    clauses = parse_clauses(parser, {"cacheModifier": CACHE, "evictionPolicy": EVICT})
+    attributes = parser.parse_optional_attr_dict()
+    policy = attributes.pop("cachePolicy", None)
+    if isinstance(policy, CachePolicyAttr):
+        return {"cache": policy.cache, "evict": policy.evict}, attributes
+    cache = clauses.get("cacheModifier", CACHE["none"])
+    return {"cache": cache, "evict": clauses.get("evictionPolicy", EVICT["evict_normal"])}, attributes
+
+
+def print_hints(printer: Printer, properties: Mapping[str, Attribute]) -> None:
+    """`cache` and `evict`, where they say anything."""
+    for keyword, name, words in (("cacheModifier", "cache", CACHE), ("evictionPolicy", "evict", EVICT)):
+        attribute = cast("IntegerAttr[IntegerType] | None", properties.get(name))
+        if attribute is not None and attribute.value.data != 1:
             printer.print_string(f" {keyword} = {words.of(attribute)}")
 
 
