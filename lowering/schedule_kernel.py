@@ -218,7 +218,7 @@ def _vectorize(loop: ForOp, bits: int, hints: Hints) -> None:
     ops = list(body_ops(loop.body))
     found = accesses(ops)
     dims = list(loop.dims)
-    vector = _best(dims, found, hints)
+    vector = _best([d for d in dims if not _bounds_loops(d, ops)], found, hints)
     nested = [o for o in loop.body.block.ops if isinstance(o, ForOp)]
     inner = max((_unit_weight(found, d) for o in nested for d in o.dims), default=None)
     if vector is None or not _parallel_stores(found, vector) or (inner and inner > _unit_weight(found, vector)):
@@ -245,6 +245,12 @@ def _vectorize(loop: ForOp, bits: int, hints: Hints) -> None:
     loop.attributes["vector"] = StringAttr(vector.name)
     loop.attributes["lanes"] = IntegerAttr(lanes, i64)
     loop.attributes["unroll"] = IntegerAttr(unroll, i64)
+
+
+def _bounds_loops(d: LoopDim, ops: Iterable[Operation]) -> bool:
+    """Whether loops inside are longer or shorter along `d`: lanes run through all loops together."""
+    bounds = (b for o in ops if isinstance(o, ForOp) for inner in o.dims for b in (inner.lo, inner.hi))
+    return any(d.symbol in expr.symbols(b) for b in bounds)
 
 
 def _scans(ops: Iterable[Operation]) -> bool:

@@ -11,6 +11,8 @@ import torch
 from lamella.tools.op_check import check_call
 
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    # parts of rows, the last one shorter: lanes cannot be parts
+    "sum in parts": (lambda x: x.sum(), (torch.ones(1000, 333),)),
     # a scalar beside a vector in a call of an LLVM intrinsic
     "copysign of a constant": (lambda x: torch.copysign(x, -3.14), (torch.tensor([1.0, -2.0, 0.0, 4.0, 5.0]),)),
     # the only use of a number read from data is a size
