@@ -57,7 +57,8 @@ class AddPtrOp(IRDLOperation):
 class LoadOp(IRDLOperation):
     """What `ptr` points to; `other` where `mask` is false, and undefined there without `other`.
 
-    A false mask reads no memory. `cache` and `evict` are hints, `isVolatile` forbids to merge or move the load.
+    A false mask reads no memory. `cache` and `evict` are hints, `isVolatile` forbids to merge or move the load; ptxas
+    takes one of the three at a time.
     """
 
     name = "tt.load"
