@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .codegen.runtime import NativeGraph
     from .frontend.capture import CapturedModule
     from .frontend.explain import Explanation
+    from .lowering.gpu_target import GpuTarget
     from .lowering.pass_manager import PassRecord
     from .lowering.target import CpuTarget
 
@@ -99,14 +100,29 @@ class Compilation:
 
 
 def target_of(options: Options) -> CpuTarget:
-    """The machine to compile for. Raises LamellaError for an unknown name."""
+    """The CPU to compile for. Raises LamellaError for an unknown name."""
     from .codegen.target import CpuTarget
 
-    return CpuTarget.host() if options.target == "host" else CpuTarget.from_name(options.target)
+    name = _cpu_name(options)
+    return CpuTarget.host() if name == "host" else CpuTarget.from_name(name)
 
 
-def pipeline(options: Options, target: CpuTarget) -> str:
-    """The passes from aten to llvm with their options, as text."""
+def gpu_of(options: Options) -> GpuTarget:
+    """The GPU to compile for where a module has tensors of one. Raises LamellaError for one that is not supported."""
+    from .codegen.cuda_target import host_gpu
+    from .lowering.gpu_target import NAMES, GpuTarget
+
+    return GpuTarget.from_name(options.target) if options.target in NAMES else host_gpu()
+
+
+def _cpu_name(options: Options) -> str:
+    from .lowering.gpu_target import NAMES
+
+    return "host" if options.target in NAMES else options.target
+
+
+def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None) -> str:
+    """The passes from aten to llvm with their options, as text; `gpu` for a module with tensors of a GPU."""
     threads = str(options.threads).lower()
     machine = f"l1={target.l1} l2={target.l2} l3={target.l3} threads={target.cores}"
     return ",".join(
@@ -115,10 +131,12 @@ def pipeline(options: Options, target: CpuTarget) -> str:
             "aten-to-prims",
             f"prims-canonicalize{{numerics={options.numerics}}}",
             "prims-to-loop",
-            f"loop-fuse{{{machine}}}",
+            f"loop-fuse{{{gpu.machine if gpu else machine}}}",
             f"loop-schedule{{bits={target.vector_bits} {machine}}}",
             "bufferize",
-            f"kernel-to-llvm{{target={options.target} threads={threads}}}",
+            *([f"loop-tile{{target={gpu.name}}}"] if gpu else []),
+            f"kernel-to-llvm{{target={_cpu_name(options)} threads={threads}}}",
+            *(["kernel-to-tt"] if gpu else []),
             "host-to-llvm",
         )
     )
@@ -153,9 +171,10 @@ def _compile_module(module: ModuleOp, options: Options) -> Compilation:
     target = target_of(options)
     dumping = _dump_folder(options)
     text = print_module(module, locations=True)
+    gpu = gpu_of(options) if "device=cuda" in text else None
     key = ""
     if options.cache and not dumping:
-        key = cache_key(text, compiler_version(), options.key, target.key)
+        key = cache_key(text, compiler_version(), options.key, target.key, *([gpu.key] if gpu else []))
         found = default_cache().get("graph", key)
         if found is not None:
             return Compilation(**pickle.loads(found), from_cache=True)
@@ -165,10 +184,10 @@ def _compile_module(module: ModuleOp, options: Options) -> Compilation:
     if dumping:
         stages.append(("aten", text))
         after.append(lambda _i, p, m: stages.append((p.name, print_module(m, locations=True))))
-    passes = pipeline(options, target)
+    passes = pipeline(options, target, gpu)
     try:
         records = run_passes(module, passes, verify=options.verify, after=after)
-        compilation = Compilation(native(module, target), records, stages=stages, **notes)
+        compilation = Compilation(native(module, target, gpu), records, stages=stages, **notes)
     except Exception as error:  # whatever it is, what led to it is kept
         _note_reproducer(error, text, passes)
         raise
@@ -187,12 +206,15 @@ def _compile_or_give_up(module: ModuleOp, options: Options) -> Compilation:
     says so, unless the user wants an error (`strict`, `verify`).
     """
     from .codegen.cache import default_cache
+    from .codegen.errors import MissingTriton
     from .frontend.import_fx import UnsupportedGraph
 
     target_of(options)  # what is wrong with this or the next line is the user's to mend, not a bug
     default_cache()
     try:
         return compile_module(module, options)
+    except MissingTriton as error:
+        raise UnsupportedGraph(str(error)) from error
     except Exception as error:  # the user's program goes on, whatever it is
         if options.strict or options.verify or os.environ.get("LAMELLA_STRICT", "0") != "0":
             raise
@@ -220,13 +242,19 @@ def _note_reproducer(error: Exception, text: str, passes: str) -> None:
     error.add_note(f"the module is in {file.name}, its first line is the command")
 
 
-def native(module: ModuleOp, target: CpuTarget) -> NativeGraph:
-    """Machine code and the callable around it, for a module of llvm ops."""
+def native(module: ModuleOp, target: CpuTarget, gpu: GpuTarget | None = None) -> NativeGraph:
+    """Machine code and the callable around it, for a module of llvm ops and, for `gpu`, Triton's functions."""
     from .codegen.jit import compile_object
     from .codegen.llvm_text import emit
     from .codegen.runtime import NativeGraph, metadata
 
-    return NativeGraph(compile_object(emit(module), target), metadata(module))
+    if gpu is None:
+        return NativeGraph(compile_object(emit(module), target), metadata(module))
+    from .codegen.triton_module import compile_kernels_of
+
+    kernels = compile_kernels_of(module, gpu.sm)  # by other processes, while LLVM is at work
+    code = compile_object(emit(module), target)
+    return NativeGraph(code, metadata(module, kernels()))
 
 
 def _take_notes(name: str, module: ModuleOp, notes: dict[str, Any]) -> None:

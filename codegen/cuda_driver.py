@@ -9,14 +9,14 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Protocol
 
 from .errors import CodegenError
 from .runtime_support import plain_keys
-from .triton_compile import CompiledKernel
+from .triton_compile import CompiledKernel, KernelSource, compile_kernels
 
 _MAX_DYNAMIC_SHARED = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
@@ -24,11 +24,20 @@ _FREE_SHARED = 48 << 10
 """Shared memory that a kernel may use without asking."""
 
 
+Progress = Callable[[int, int, str], None]
+
+
 class Driver(Protocol):
-    """The functions that code is linked with (over those of `imports.IMPORTS`), and a way to load kernels."""
+    """The functions that code is linked with (over those of `imports.IMPORTS`), and ways to make and load kernels."""
 
     @property
     def imports(self) -> Mapping[str, int]: ...
+
+    def compile(
+        self, sources: Sequence[KernelSource], sm: int, *, progress: Progress | None = None
+    ) -> Sequence[CompiledKernel]:
+        """The code of each source."""
+        ...
 
     def load(self, kernel: CompiledKernel, device: int) -> int:
         """A handle of the kernel, which `cuLaunchKernel` takes."""
@@ -56,6 +65,11 @@ class Cuda:
 
     def plain_keys(self) -> int:
         return plain_keys("cuda")
+
+    def compile(
+        self, sources: Sequence[KernelSource], sm: int, *, progress: Progress | None = None
+    ) -> Sequence[CompiledKernel]:
+        return compile_kernels(sources, sm, progress=progress)
 
     def load(self, kernel: CompiledKernel, device: int) -> int:
         """Equal code is loaded onto a GPU once, and stays: a graph that is gone may still run there."""
@@ -103,6 +117,11 @@ _used: list[Driver] = []
 def driver() -> Driver:
     """The driver of this process."""
     return _used[-1] if _used else _cuda()
+
+
+def compiler() -> Callable[..., Sequence[CompiledKernel]]:
+    """What makes code of sources: Triton, without a GPU too, or the driver that is used instead."""
+    return _used[-1].compile if _used else compile_kernels
 
 
 @cache

@@ -14,7 +14,7 @@ from .imports import IMPORTS
 from .jit import LoadedObject, load_object
 from .runtime_support import load_support
 from .target import CpuTarget
-from .triton_compile import CompiledKernel
+from .triton_compile import CompiledKernel, for_any_address
 
 SYMBOLS = (
     *("lamella_cuda_enter", "lamella_cuda_use", "lamella_cuda_leave", "lamella_cuda_empty", "lamella_cuda_launch"),
@@ -22,8 +22,8 @@ SYMBOLS = (
 
 
 class KernelRecord(ctypes.Structure):
-    """A kernel: the driver's function, threads and bytes of shared memory of a program, the GPU, and the bytes of
-    global memory that each program needs for itself.
+    """A kernel: the driver's function; threads, bytes of shared memory and of global memory for itself of a program;
+    the GPU; and the record for buffers that begin anywhere, or what makes it.
     """
 
     _fields_ = [
@@ -32,13 +32,37 @@ class KernelRecord(ctypes.Structure):
         ("threads", ctypes.c_int),
         ("shared", ctypes.c_int),
         ("device", ctypes.c_int),
+        ("buffers", ctypes.c_int),
         ("scratch", ctypes.c_int64),
+        ("other", ctypes.c_void_p),
+        ("make_other", ctypes.py_object),
     ]
 
-    @staticmethod
-    def of(kernel: CompiledKernel, function: int, device: int) -> KernelRecord:
-        threads = 32 * kernel.warps
-        return KernelRecord(function, kernel.name.encode(), threads, kernel.shared, device, kernel.scratch)
+
+def kernel_record(driver: Driver, kernel: CompiledKernel, device: int, buffers: int) -> KernelRecord:
+    """The record of a kernel, loaded, whose first `buffers` arguments are addresses.
+
+    It is for buffers that begin at multiples of ALIGNMENT; when others are met first, Python is called to make a
+    record for these.
+    """
+    function = driver.load(kernel, device)
+    record = KernelRecord(
+        function, kernel.name.encode(), 32 * kernel.warps, kernel.shared, device, buffers, kernel.scratch
+    )
+    made: list[KernelRecord] = []
+
+    def make_other() -> None:
+        assert kernel.source is not None
+        (other,) = driver.compile([for_any_address(kernel.source)], kernel.sm)
+        made.append(kernel_record(driver, other, device, 0))
+        record.other = ctypes.addressof(made[0])
+
+    record.make_other = make_other
+    return record
+
+
+ALIGNMENT = 16
+"""Bytes at whose multiples buffers begin, for most kernels."""
 
 
 @cache
@@ -60,7 +84,7 @@ def _signed(word: int) -> int:
 
 
 TEXT = r"""
-%record = type { ptr, ptr, i32, i32, i32, i64 }    ; KernelRecord
+%record = type { ptr, ptr, i32, i32, i32, i32, i64, ptr, ptr }    ; KernelRecord
 
 @PyExc_RuntimeError = external global ptr
 @failed = private constant [41 x i8] c"CUDA error: %s; in a launch of kernel %s\00"
@@ -69,6 +93,8 @@ TEXT = r"""
 @large = private constant [75 x i8] c"kernel %s: %lld x %lld x %lld programs are more than CUDA launches at once\00"
 
 declare ptr @PyErr_Format(ptr, ptr, ...)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare void @Py_DecRef(ptr)
 declare void @lamella_raise()
 declare i32 @aoti_torch_create_cuda_guard(i32, ptr)
 declare i32 @aoti_torch_cuda_guard_set_index(ptr, i32)
@@ -190,9 +216,32 @@ fail:
   ret i32 1
 }
 
+; The record for buffers that begin anywhere; null after an error.
+define private ptr @other(ptr %kernel) {
+  %none = alloca ptr
+  %other_at = getelementptr %record, ptr %kernel, i64 0, i32 7
+  %other = load ptr, ptr %other_at
+  %made = icmp ne ptr %other, null
+  br i1 %made, label %known, label %make
+known:
+  ret ptr %other
+make:
+  %make_at = getelementptr %record, ptr %kernel, i64 0, i32 8
+  %maker = load ptr, ptr %make_at
+  %r = call ptr @PyObject_Vectorcall(ptr %maker, ptr %none, i64 0, ptr null)
+  %failed = icmp eq ptr %r, null
+  br i1 %failed, label %bad, label %good
+good:
+  call void @Py_DecRef(ptr %r)
+  %new = load ptr, ptr %other_at
+  ret ptr %new
+bad:
+  ret ptr null
+}
+
 ; Launches x * y * z programs. `arguments` are the addresses of the n arguments, and of two more words, which are
 ; what Triton appends: memory of the programs' own, and memory for a profiler.
-define i32 @lamella_cuda_launch(ptr %kernel, ptr %stream, ptr %arguments, i64 %n, i64 %x, i64 %y, i64 %z) {
+define i32 @lamella_cuda_launch(ptr %given, ptr %stream, ptr %arguments, i64 %n, i64 %x, i64 %y, i64 %z) {
   %size = alloca i64
   %stride = alloca i64
   %tensor = alloca ptr
@@ -206,8 +255,34 @@ bounds:
   %z_fits = icmp ule i64 %z, 65535
   %yz_fits = and i1 %y_fits, %z_fits
   %fits = and i1 %x_fits, %yz_fits
-  br i1 %fits, label %scratch, label %many
+  br i1 %fits, label %addresses, label %many
+addresses:
+  %buffers_at = getelementptr %record, ptr %given, i64 0, i32 5
+  %buffers32 = load i32, ptr %buffers_at
+  %buffers = zext i32 %buffers32 to i64
+  br label %each
+each:
+  %i = phi i64 [ 0, %addresses ], [ %i1, %one ]
+  %bits = phi i64 [ 0, %addresses ], [ %bits1, %one ]
+  %more = icmp ult i64 %i, %buffers
+  br i1 %more, label %one, label %aligned
+one:
+  %a_at = getelementptr ptr, ptr %arguments, i64 %i
+  %a = load ptr, ptr %a_at
+  %address = load i64, ptr %a
+  %bits1 = or i64 %bits, %address
+  %i1 = add i64 %i, 1
+  br label %each
+aligned:
+  %low = and i64 %bits, 15
+  %plain = icmp eq i64 %low, 0
+  br i1 %plain, label %scratch, label %unaligned
+unaligned:
+  %other = call ptr @other(ptr %given)
+  %other_none = icmp eq ptr %other, null
+  br i1 %other_none, label %bad, label %scratch
 scratch:
+  %kernel = phi ptr [ %given, %aligned ], [ %other, %unaligned ]
   %own_at = getelementptr ptr, ptr %arguments, i64 %n
   %own = load ptr, ptr %own_at
   store ptr null, ptr %own
@@ -216,7 +291,7 @@ scratch:
   %profile = load ptr, ptr %profile_at
   store ptr null, ptr %profile
   store ptr null, ptr %tensor
-  %scratch_at = getelementptr %record, ptr %kernel, i64 0, i32 5
+  %scratch_at = getelementptr %record, ptr %kernel, i64 0, i32 6
   %bytes = load i64, ptr %scratch_at
   %needs = icmp ne i64 %bytes, 0
   br i1 %needs, label %allocate, label %launch
@@ -252,7 +327,7 @@ check:
 good:
   ret i32 0
 many:
-  %name0_at = getelementptr %record, ptr %kernel, i64 0, i32 1
+  %name0_at = getelementptr %record, ptr %given, i64 0, i32 1
   %name0 = load ptr, ptr %name0_at
   %type0 = load ptr, ptr @PyExc_RuntimeError
   %r3 = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %type0, ptr @large, ptr %name0, i64 %x, i64 %y, i64 %z)

@@ -5,3 +5,7 @@ from ..dialects.errors import LamellaError
 
 class CodegenError(LamellaError):
     """Something that cannot become machine code, or be loaded; the message names the op, symbol or line of text."""
+
+
+class MissingTriton(CodegenError):
+    """Kernels for a GPU cannot be compiled here, as a package is missing; the message says which."""

@@ -26,10 +26,13 @@ MAIN = "main"
 
 @dataclass(frozen=True)
 class GpuKernel:
-    """A kernel that the program launches: its symbol, the number of the GPU, and the code."""
+    """A kernel that the program launches: its symbol, the number of the GPU, how many of its arguments are buffers,
+    and the code.
+    """
 
     symbol: str
     device: int
+    buffers: int
     code: CompiledKernel
 
 
@@ -56,9 +59,11 @@ def metadata(module: ModuleOp, kernels: Mapping[str, CompiledKernel] | None = No
     arguments = tuple(_argument(name.data, type) for name, type in pairs)
     if "lamella.kernels" not in module.attributes:
         return Metadata(arguments, objects)
-    names_and_devices = _array(module, "lamella.kernels")
-    uses = zip(names_and_devices[::2], names_and_devices[1::2], strict=True)
-    used = (GpuKernel(name.data, device.value.data, (kernels or {})[name.data]) for name, device in uses)
+    words = _array(module, "lamella.kernels")
+    rows = zip(words[::3], words[1::3], words[2::3], strict=True)
+    used = (
+        GpuKernel(n.data, device.value.data, count.value.data, (kernels or {})[n.data]) for n, device, count in rows
+    )
     return Metadata(arguments, objects, tuple(used))
 
 
@@ -152,11 +157,11 @@ def load_main(code: bytes, meta: Metadata) -> Callable[[list[Any]], tuple[Any, .
 def gpu_imports(kernels: Sequence[GpuKernel]) -> tuple[Mapping[str, int], Sequence[Any]]:
     """What code with GPU tensors is linked with, and what must live as long: the records of its kernels, loaded."""
     from .cuda_driver import driver
-    from .cuda_runtime import KernelRecord, load_cuda
+    from .cuda_runtime import kernel_record, load_cuda
 
     cuda = driver()
     functions = load_cuda(cuda)
-    records = {k.symbol: KernelRecord.of(k.code, cuda.load(k.code, k.device), k.device) for k in kernels}
+    records = {k.symbol: kernel_record(cuda, k.code, k.device, k.buffers) for k in kernels}
     addresses = {f"{symbol}.kernel": ctypes.addressof(record) for symbol, record in records.items()}
     return ChainMap(addresses, functions.addresses, cuda.imports), (functions, *records.values())  # pyright: ignore
 

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
+from ..dialects.tt_versions import version_of
 from .cache import Cache, cache_key, default_cache
-from .errors import CodegenError
+from .errors import CodegenError, MissingTriton
 from .triton_workers import WORKERS, Request, Workers
 
-OLDEST, NEWEST = (3, 6), (3, 10)
-"""Versions of Triton that are known: from the first, below the second."""
 REMEDY = "pip install 'triton>=3.6,<3.10'"
 
 
@@ -50,7 +50,8 @@ class CompiledKernel:
     """Bytes of shared memory of a program."""
     scratch: int = 0
     """Bytes of global memory that each program needs for itself."""
-    scratch_alignment: int = 1
+    sm: int = 0
+    source: KernelSource | None = None
 
 
 def triton_version() -> str | None:
@@ -61,8 +62,11 @@ def triton_version() -> str | None:
         found = version("triton")
     except PackageNotFoundError:
         return None
-    numbers = tuple(int(part) for part in found.split("+")[0].split(".")[:2])
-    return found if OLDEST <= numbers < NEWEST else None
+    try:
+        version_of(found)
+    except (KeyError, ValueError):
+        return None
+    return found
 
 
 def compile_kernels(
@@ -77,12 +81,13 @@ def compile_kernels(
 ) -> list[CompiledKernel]:
     """Machine code of each source for compute capability `sm` (90 for sm_90), from the cache or from Triton.
 
-    `progress(done, all, name)` is called as kernels are ready. Raises CodegenError without a Triton that is known, and
-    for a kernel that Triton does not compile, with its name, the file that its text is in and Triton's words.
+    `progress(done, all, name)` is called as kernels are ready. Raises MissingTriton without a Triton that is known, and
+    CodegenError for a kernel that Triton does not compile, with its name, the file that its text is in and Triton's
+    words.
     """
     version = triton_version()
     if version is None:
-        raise CodegenError(f"kernels for a GPU need Triton: {REMEDY}")
+        raise MissingTriton(f"kernels for a GPU need Triton: {REMEDY}")
     cache = cache or default_cache()
     keys = [cache_key(s.text, repr(s.options()), str(sm), version, FORMAT) for s in sources]
     found: dict[str, CompiledKernel] = {}
@@ -111,13 +116,14 @@ def compile_kernels(
             warps=m.get("num_warps", source.warps),
             shared=m["shared"] or 0,
             scratch=m.get("global_scratch_size") or 0,
-            scratch_alignment=m.get("global_scratch_align") or 1,
+            sm=sm,
+            source=source,
         )
         cache.put("cubin", key, pickle.dumps(found[key]))
     return [found[key] for key in keys]
 
 
-FORMAT = "1"
+FORMAT = "2"
 """Changes with CompiledKernel, and with what triton_stages does."""
 
 
@@ -141,3 +147,11 @@ def _report(source: KernelSource, sm: int, error: str) -> str:
     except OSError:
         return message
     return f"{message}\n  its text is in {f.name}"
+
+
+_DIVISIBILITY = re.compile(r"\{tt\.divisibility = \d+ : i32\}")
+
+
+def for_any_address(source: KernelSource) -> KernelSource:
+    """The same kernel for buffers that begin anywhere."""
+    return replace(source, text=_DIVISIBILITY.sub("{}", source.text))

@@ -22,6 +22,9 @@ from .torch_compat import CacheableCompiler, OutputCode, aot_compile, cached, ho
 
 log = logging.getLogger("lamella")
 
+DEVICES = ("cpu", "cuda")
+"""Kinds of devices whose tensors are compiled."""
+
 
 class Compilation(Protocol):
     """What the compiler that a backend is given makes of a module."""
@@ -100,8 +103,8 @@ class Backend:
         with real_tensors():
             try:
                 imported = import_graph(graph, _placeholder_names(graph, names))
-                if imported.devices - {"cpu"}:
-                    raise UnsupportedGraph(f"only CPU tensors are compiled, not {', '.join(sorted(imported.devices))}")
+                if others := {d for d in imported.devices if d.partition(":")[0] not in DEVICES}:
+                    raise UnsupportedGraph(f"tensors of {' and '.join(sorted(others))} are not compiled")
                 compilation = self.compile(imported.module, self.options)
             except UnsupportedGraph as error:
                 log.warning("a graph runs eagerly: %s", error)

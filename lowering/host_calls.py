@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import sympy
@@ -28,7 +29,7 @@ from .host_arguments import DTYPE_CODES, SCALAR_KINDS
 if TYPE_CHECKING:
     from .host_to_llvm import HostLowering
 
-_CPU = "aoti_torch_cpu_"
+_CPU, _CUDA = "aoti_torch_cpu_", "aoti_torch_cuda_"
 SHIMS: dict[str, str] = {
     "aten.copy_": "aoti_torch_copy_",
     "aten.mm.out": _CPU + "mm_out",
@@ -48,19 +49,33 @@ SHIMS: dict[str, str] = {
     "aten.nonzero": _CPU + "nonzero",
     "aten.convolution_backward": _CPU + "convolution_backward",
 }
-"""Operators that are called through the shim, whose C form is that of the schema."""
+"""Operators that are called through the shim, whose C form is that of the schema; on a GPU by the name for that."""
 
 
 @cache
 def _exists(symbol: str) -> bool:
     import torch
 
+    if symbol.startswith(_CUDA):
+        library = Path(torch.__path__[0], "lib", "libtorch_cuda.so")
+        # without one, code for a GPU is made for another machine, whose torch is taken to have what this table names
+        return not library.exists() or hasattr(ctypes.CDLL(str(library)), symbol)
     return hasattr(ctypes.CDLL(f"{torch.__path__[0]}/lib/libtorch_cpu.so"), symbol)
+
+
+def _shim_of(op: AtenOp) -> str | None:
+    """The function of the shim for the device of the op's tensors; None where they have several, or it lacks the op."""
+    shim = SHIMS.get(op.name)
+    values = (v for v in (*op.operands, *op.results) if isinstance(v.type, TensorType))
+    devices = {cast(TensorType, v.type).device for v in values}
+    if shim is None or not shim.startswith(_CPU) or devices <= {"cpu"}:
+        return shim
+    return _CUDA + shim.removeprefix(_CPU) if len(devices) == 1 and "cuda" in next(iter(devices)) else None
 
 
 def lower_call(host: HostLowering, op: AtenOp) -> None:
     """Writes the call of one op, and checks and names its results."""
-    shim = SHIMS.get(op.name)
+    shim = _shim_of(op)
     if shim is not None and _exists(shim) and _fits_shim(op):
         _call_shim(host, op, shim)
     else:
@@ -111,8 +126,6 @@ def _bind_sizes(host: HostLowering, type: TensorType, place: SSAValue) -> None:
 
 def _fits_shim(op: AtenOp) -> bool:
     """Whether every argument has a C form, and none loses its meaning in it."""
-    if any(isinstance(v.type, TensorType) and v.type.device != "cpu" for v in op.operands):
-        return False
     if any(not isinstance(r.type, (TensorType, NoneType)) for r in op.results):
         return False
     scalars = any(a.element == "number" for a in op.schema.args)

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ..dialects import expr, host
 from ..dialects.errors import LamellaError
 from ..dialects.llvm_ext import PTR
+from ..dialects.loop import KernelOp
 from ..dialects.loop_attrs import IndexAttr
 from ..dialects.tensor import TensorType
 
@@ -36,6 +37,11 @@ def gpu_index(type: TensorType) -> int | None:
     if kind != "cuda":
         raise LamellaError(f"host programs use the CPU and NVIDIA GPUs, they cannot take {type.data.text}")
     return int(index or 0)
+
+
+def on_gpu(kernel: KernelOp) -> bool:
+    """Whether a kernel is for a GPU: where its results are."""
+    return gpu_index(cast(TensorType, kernel.outs[0].type)) is not None
 
 
 class GpuKernels:
@@ -66,8 +72,8 @@ class Gpus:
         self.kernels = kernels
         launches = [op for op in ops if isinstance(op, host.LaunchOp) and op.callee in kernels]
         self.devices = list(dict.fromkeys(launch_device(op) for op in launches))
-        self.used: dict[str, int] = {op.callee: launch_device(op) for op in launches}
-        """The kernels with the GPU that each runs on."""
+        self.used = {op.callee: (launch_device(op), len(op.operands)) for op in launches}
+        """The kernels, each with its GPU and the number of its buffers."""
         self.places = max((len(op.operands) + len(op.sizes) for op in launches), default=0) + SCRATCH_POINTERS
         self.streams: dict[int, SSAValue] = {}
 
@@ -106,8 +112,12 @@ class Gpus:
         frame.checked("lamella_cuda_launch", kernel, self.streams[device], self.arguments, count, *programs)
 
     def table(self) -> list[Attribute]:
-        """Name and GPU of each kernel, in turn."""
-        return [a for name, device in self.used.items() for a in (StringAttr(name), IntegerAttr(device, i64))]
+        """Name, GPU and number of buffers of each kernel, in turn."""
+        return [
+            a
+            for name, numbers in self.used.items()
+            for a in (StringAttr(name), *(IntegerAttr(n, i64) for n in numbers))
+        ]
 
 
 def launch_device(op: host.LaunchOp) -> int:

@@ -1,7 +1,8 @@
 """kernel-to-llvm: scheduled `loop.kernel`s to `llvm.func`s.
 
 In: a module with `loop.kernel`s in any schedule (none at all gives scalar loops) beside functions of any level. Out:
-each kernel replaced by `llvm.func @name(ptr per buffer: ins then outs, i64 per size) -> i32` and internal functions.
+each kernel for the CPU replaced by `llvm.func @name(ptr per buffer: ins then outs, i64 per size) -> i32` and internal
+functions.
 The function returns 0, or k + 1 when the k-th message of its attribute `lamella.messages` is to be raised, or -1 when
 memory ran out. Buffers are aligned to their elements; an out may be an in if each point writes only what it has read.
 """
@@ -16,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ..dialects.loop import KernelOp
+from .host_devices import on_gpu
 from .parallel import kernel_functions, launch_functions
 from .target import CpuTarget
 from .vector_math import declare_callees
@@ -39,7 +41,7 @@ class KernelToLlvm(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = CpuTarget.host() if self.target == "host" else CpuTarget.from_name(self.target)
         block = op.body.block
-        kernels = [k for k in block.ops if isinstance(k, KernelOp)]
+        kernels = [k for k in block.ops if isinstance(k, KernelOp) and not on_gpu(k)]
         shared = {f.sym_name.data for f in block.ops if isinstance(f, llvm.FuncOp)} >= {"lamella.launch"}
         for kernel in kernels:
             functions, launches = kernel_functions(kernel, target, self.threads, self.contract)

@@ -15,6 +15,7 @@ from xdsl.passes import ModulePass
 
 from ..dialects.loop import KernelOp, LaunchOp
 from .fuse_cost import Hints, Machine
+from .host_devices import on_gpu
 from .schedule_access import collapse
 from .schedule_kernel import schedule_kernel
 from .schedule_updates import spread
@@ -22,7 +23,7 @@ from .schedule_updates import spread
 
 @dataclass(frozen=True)
 class LoopSchedule(ModulePass):
-    """Choose loops, vectors and grain of every kernel.
+    """Choose loops, vectors and grain of every kernel for the CPU.
 
     `bits` is the width of vectors, `l1`, `l2`, `l3` are cache sizes in bytes, `threads` is how many a launch should
     keep busy.
@@ -43,7 +44,7 @@ class LoopSchedule(ModulePass):
         if isinstance(hints, DictionaryAttr):
             known = {k: v.value.data for k, v in hints.data.items() if isinstance(v, IntegerAttr)}
         whole = Hints(known)
-        kernels = {k.sym_name.data: k for k in op.ops if isinstance(k, KernelOp)}
+        kernels = {k.sym_name.data: k for k in op.ops if isinstance(k, KernelOp) and not on_gpu(k)}
         seen: dict[str, Hints] = {}
         for launch in op.walk():
             # the first launch tells what the kernel's own symbols are like

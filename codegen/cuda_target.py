@@ -1,0 +1,31 @@
+"""The GPU of this machine, as torch knows it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from ..lowering.gpu_target import NAMES, GpuTarget
+from .errors import CodegenError
+
+OFFLINE = "sm_90"
+"""Compiled for where there is no GPU."""
+
+
+@cache
+def host_gpu() -> GpuTarget:
+    """The first GPU; without one, a fixed target. Raises CodegenError for one that is too old."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return GpuTarget.from_name(OFFLINE)
+    major, minor = torch.cuda.get_device_capability(0)
+    return described(10 * major + minor, torch.cuda.get_device_properties(0).multi_processor_count)
+
+
+def described(sm: int, processors: int) -> GpuTarget:
+    """A GPU of that compute capability: the newest target that is not newer, with its own numbers in place."""
+    older = [target for target in map(GpuTarget.from_name, NAMES) if target.sm <= sm]
+    if not older:
+        raise CodegenError(f"GPUs from compute capability 8.0 on are supported, this one has {sm / 10}")
+    return replace(max(older, key=lambda target: target.sm), sm=sm, processors=processors)

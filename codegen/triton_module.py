@@ -1,0 +1,45 @@
+"""The Triton functions of a module as sources for Triton's compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+
+from ..dialects.tt import FuncOp
+from ..dialects.tt_text import OURS, kernel_text
+from ..dialects.tt_versions import OLDEST, TritonVersion, version_of
+from ..lowering.host_devices import GRID
+from .cuda_driver import compiler
+from .triton_compile import CompiledKernel, KernelSource, triton_version
+
+
+def kernel_sources(module: ModuleOp, version: TritonVersion = OLDEST) -> list[KernelSource]:
+    """A source for each kernel of `module`, in order, in the words of one version of Triton."""
+    return [_source(op, version) for op in module.ops if isinstance(op, FuncOp) and GRID in op.attributes]
+
+
+def _source(kernel: FuncOp, version: TritonVersion) -> KernelSource:
+    given = {name: kernel.attributes.get(OURS + name) for name in ("warps", "stages", "registers")}
+    settings: dict[str, Any] = {n: a.value.data for n, a in given.items() if isinstance(a, IntegerAttr)}
+    return KernelSource(kernel.sym_name.data, kernel_text(kernel, version), **settings)
+
+
+def compile_kernels_of(module: ModuleOp, sm: int) -> Callable[[], dict[str, CompiledKernel]]:
+    """Takes the kernels out of `module` and starts to compile them for compute capability `sm`. What is given waits for
+    that, and gives the code by symbol.
+    """
+    version = triton_version()
+    sources = kernel_sources(module, version_of(version) if version else OLDEST)
+    for op in [op for op in module.ops if isinstance(op, FuncOp)]:
+        op.detach()
+        op.erase()
+    if not sources:
+        return dict
+    compile = compiler()
+    pool = ThreadPoolExecutor(1, thread_name_prefix="lamella-triton")
+    future = pool.submit(compile, sources, sm)
+    pool.shutdown(wait=False)
+    return lambda: {s.name: k for s, k in zip(sources, future.result(), strict=True)}
