@@ -18,6 +18,7 @@ from xdsl.passes import ModulePass
 from ..dialects.aten import AtenOp
 from . import (
     decompositions_activations,
+    decompositions_adaptive_pooling,
     decompositions_batch_norm,
     decompositions_comparison,
     decompositions_creation,
@@ -30,6 +31,8 @@ from . import (
     decompositions_pooling,
     decompositions_reductions,
     decompositions_resampling,
+    decompositions_scatter_reduce,
+    decompositions_searching,
     decompositions_softmax,
     decompositions_special,
     decompositions_views,
@@ -42,6 +45,7 @@ from .reference_decompositions import decompose_by_reference
 # Importing these files fills the table.
 TABLES = (
     decompositions_activations,
+    decompositions_adaptive_pooling,
     decompositions_batch_norm,
     decompositions_comparison,
     decompositions_creation,
@@ -54,6 +58,8 @@ TABLES = (
     decompositions_pooling,
     decompositions_reductions,
     decompositions_resampling,
+    decompositions_scatter_reduce,
+    decompositions_searching,
     decompositions_softmax,
     decompositions_special,
     decompositions_views,

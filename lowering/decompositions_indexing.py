@@ -17,14 +17,14 @@ OUT_OF_RANGE = "index out of range in self"
 OUT_OF_BOUNDS = "index out of bounds"
 
 
-def _integer(index: Value) -> Value:
+def integer(index: Value) -> Value:
     """An index tensor as i32 or i64."""
     return index if index.dtype in ("i32", "i64") else index.to("i64")
 
 
 def from_end(index: Value, size: Dim) -> Value:
     """Negative indices count from the end."""
-    index = _integer(index)
+    index = integer(index)
     return (index < 0).where(index + size, index)
 
 
@@ -115,17 +115,17 @@ def _along(x: Value, index: Value, dim: int) -> list[Any]:
     return places
 
 
-def _at_least_1d(*values: Value) -> list[Value]:
+def at_least_1d(*values: Value) -> list[Value]:
     return [v if v.rank else v.reshape([1]) for v in values]
 
 
 @rule("aten.gather")
 def gather(call: Call, x: Value, dim: int, index: Value, sparse_grad: bool) -> Value:
-    x, index = _at_least_1d(x, index)
+    x, index = at_least_1d(x, index)
     dim %= x.rank
-    return x.gather(
-        [_integer(index)], _along(x, index, dim), call.type.with_(shape=index.shape), OUT_OF_BOUNDS
-    ).reshape(call.type.shape)
+    return x.gather([integer(index)], _along(x, index, dim), call.type.with_(shape=index.shape), OUT_OF_BOUNDS).reshape(
+        call.type.shape
+    )
 
 
 @rule("aten.take")
@@ -137,12 +137,12 @@ def take(call: Call, x: Value, index: Value) -> Value:
 @rule("aten.index_select")
 def index_select(call: Call, x: Value, dim: int, index: Value) -> Value:
     shape = call.type.shape
-    x, index = _at_least_1d(x, index)
+    x, index = at_least_1d(x, index)
     dim %= x.rank
     shape = shape or (1,)
     places = dims_of(x.rank)
     places[dim] = expr.symbol("i0")
-    tensor = _integer(index).broadcast(shape, [dim]) if len(shape) > 1 else _integer(index)
+    tensor = integer(index).broadcast(shape, [dim]) if len(shape) > 1 else integer(index)
     return x.gather([tensor], places, call.type.with_(shape=shape), OUT_OF_RANGE).reshape(call.type.shape)
 
 
@@ -152,7 +152,7 @@ def embedding(
 ) -> Value:
     """Rows of weight."""
     shape = call.type.shape
-    tensor = _integer(indices).broadcast(shape, range(indices.rank))
+    tensor = integer(indices).broadcast(shape, range(indices.rank))
     column = expr.symbol(f"d{len(shape) - 1}")
     return weight.gather([tensor], [expr.symbol("i0"), column], call.type, OUT_OF_RANGE)
 
@@ -164,7 +164,7 @@ def embedding_dense_backward(
     """grad's rows added at their indices; those at padding_idx are left out."""
     if scale_grad_by_freq:
         return NotImplemented
-    grad, indices = grad.opmath(), _integer(indices)
+    grad, indices = grad.opmath(), integer(indices)
     padding: Any = padding_idx
     if not isinstance(padding, int) or padding >= 0:
         kept = indices.ne(padding).broadcast(grad.shape, range(indices.rank))
@@ -178,87 +178,67 @@ def embedding_dense_backward(
 # Writes
 
 
-def _scatter_along(x: Value, dim: int, index: Value, source: Value, combine: str) -> Value:
+def scatter_along(x: Value, dim: int, index: Value, source: Value, combine: str) -> Value:
     """x with source's elements at the places that index names along dim; source may be larger than index."""
     shape = x.shape
-    x, index, source = _at_least_1d(x, index, source)
+    x, index, source = at_least_1d(x, index, source)
     dim %= x.rank
     for d, (size, larger) in enumerate(zip(index.shape, source.shape, strict=True)):
         if size != larger:
             source = source.slice(d, 0, size)
-    result = scatter(x, [_integer(index)], source.to(x.dtype), _along(x, index, dim), combine, OUT_OF_BOUNDS)
+    result = scatter(x, [integer(index)], source.to(x.dtype), _along(x, index, dim), combine, OUT_OF_BOUNDS)
     return result.reshape(shape)
 
 
-def _like(x: Value, index: Value, value: Number) -> Value:
+def like(x: Value, index: Value, value: Number) -> Value:
     return x.b.full(value, index.type.with_(dtype=x.dtype))
 
 
 @rule("aten.scatter.src")
 def scatter_source(call: Call, x: Value, dim: int, index: Value, source: Value) -> Value:
-    return _scatter_along(x, dim, index, source, "none")
+    return scatter_along(x, dim, index, source, "none")
 
 
 @rule("aten.scatter.value")
 def scatter_value(call: Call, x: Value, dim: int, index: Value, value: Number) -> Value:
-    return _scatter_along(x, dim, index, _like(x, index, value), "none")
+    return scatter_along(x, dim, index, like(x, index, value), "none")
 
 
 @rule("aten.scatter_add")
 def scatter_add(call: Call, x: Value, dim: int, index: Value, source: Value) -> Any:
-    return NotImplemented if x.is_bool else _scatter_along(x, dim, index, source, "add")
+    return NotImplemented if x.is_bool else scatter_along(x, dim, index, source, "add")
 
 
-REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "add": "add", "multiply": "mul"}
-
-
-@rule("aten.scatter.reduce")
-def scatter_and_reduce(call: Call, x: Value, dim: int, index: Value, source: Value, reduce: str) -> Any:
-    return NotImplemented if x.is_bool else _scatter_along(x, dim, index, source, REDUCTIONS[reduce])
-
-
-@rule("aten.scatter.value_reduce")
-def scatter_value_reduce(call: Call, x: Value, dim: int, index: Value, value: Number, reduce: str) -> Any:
-    return NotImplemented if x.is_bool else _scatter_along(x, dim, index, _like(x, index, value), REDUCTIONS[reduce])
-
-
-@rule("aten.scatter_reduce.two")
-def scatter_reduce(call: Call, x: Value, dim: int, index: Value, source: Value, reduce: str, include_self: bool) -> Any:
-    if reduce not in REDUCTIONS or not include_self or x.is_bool:
-        return NotImplemented
-    return _scatter_along(x, dim, index, source, REDUCTIONS[reduce])
-
-
-def _rows(x: Value, dim: int, index: Value, source: Value, combine: str) -> Value:
+def index_rows(x: Value, dim: int, index: Value, source: Value, combine: str) -> Value:
     """x with the slices of source along dim written at the positions in index."""
     shape = x.shape
-    x, index, source = _at_least_1d(x, index, source)
+    x, index, source = at_least_1d(x, index, source)
     dim %= x.rank
     places = dims_of(x.rank)
     places[dim] = expr.symbol("i0")
-    tensor = _integer(index)
+    tensor = integer(index)
     tensor = tensor.broadcast(source.shape, [dim]) if source.rank > 1 else tensor.expand(source.shape)
     return scatter(x, [tensor], source.to(x.dtype), places, combine, OUT_OF_RANGE).reshape(shape)
 
 
 @rule("aten.index_copy")
 def index_copy(call: Call, x: Value, dim: int, index: Value, source: Value) -> Value:
-    return _rows(x, dim, index, source, "none")
+    return index_rows(x, dim, index, source, "none")
 
 
 @rule("aten.index_add")
 def index_add(call: Call, x: Value, dim: int, index: Value, source: Value, alpha: Number) -> Any:
     if x.is_bool:
         return NotImplemented
-    return _rows(x, dim, index, source if alpha == 1 else source.opmath() * alpha, "add")
+    return index_rows(x, dim, index, source if alpha == 1 else source.opmath() * alpha, "add")
 
 
 @rule("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
 def index_fill(call: Call, x: Value, dim: int, index: Value, value: Number | Value) -> Value:
     rank = max(x.rank, 1)
     dim %= rank
-    (index,) = _at_least_1d(index)
+    (index,) = at_least_1d(index)
     shape = (*x.shape[:dim], index.shape[0], *x.shape[dim + 1 :])
     filler = value.to(x.dtype) if isinstance(value, Value) else x.b.full(value, x.type.with_(shape=()))
     size = x.shape[dim] if x.rank else 1
-    return _rows(x, dim, from_end(index, size), filler.expand(shape), "none")
+    return index_rows(x, dim, from_end(index, size), filler.expand(shape), "none")

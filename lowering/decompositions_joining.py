@@ -255,6 +255,12 @@ def diagonal_scatter(call: Call, x: Value, source: Value, offset: int, a: int, b
     return x.scatter((), source.to(x.dtype), diagonal_index(x.rank, offset, a, b))
 
 
+@rule("aten.diag_embed")
+def diag_embed(call: Call, x: Value, offset: int, a: int, b: int) -> Value:
+    """Zeros with the last dim of x as a diagonal in dims a, b."""
+    return call.empty(0).scatter((), x, diagonal_index(call.type.rank, offset, a, b))
+
+
 # Derivatives of views
 
 

@@ -9,15 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import sympy
-
 from ..dialects import expr, prims
 from ..dialects.expr import Dim
 from ..dialects.prims import Number
 from ..dialects.tensor import TensorType, is_float
 from .decomposition import Call, rule
 from .decompositions_views import dims_of
-from .prims_builder import Value
+from .prims_builder import Value, lowest
 
 
 @dataclass(frozen=True)
@@ -88,10 +86,6 @@ def windows(
 # Maximum
 
 
-def _lowest(dtype: str) -> Number:
-    return -math.inf if is_float(dtype) else 0 if dtype == "u8" else -(1 << (int(dtype[1:]) - 1))
-
-
 @rule("aten.max_pool2d_with_indices", "aten.max_pool3d_with_indices")
 def max_pool_with_indices(
     call: Call,
@@ -104,7 +98,7 @@ def max_pool_with_indices(
 ) -> tuple[Value, Value]:
     """The largest element of each window (NaN wins) and its place in the flattened last dims of x."""
     w = windows(x, call.type.shape[-len(kernel) :], kernel, stride, padding, dilation)
-    elements = w.read(x, _lowest(x.dtype))
+    elements = w.read(x, lowest(x.dtype))
     inner = range(elements.rank - len(kernel), elements.rank)
     largest = elements.reduce("max", inner)
     if not call.wanted(1):
@@ -136,7 +130,7 @@ def max_pool(
     ceil_mode: bool,
 ) -> Value:
     w = windows(x, call.type.shape[-len(kernel) :], kernel, stride, padding, dilation)
-    elements = w.read(x, _lowest(x.dtype))
+    elements = w.read(x, lowest(x.dtype))
     return elements.reduce("max", range(elements.rank - len(kernel), elements.rank))
 
 
@@ -153,14 +147,20 @@ def max_pool_backward(
     indices: Value,
 ) -> Value:
     """grad's elements added where the largest ones were."""
-    n = len(kernel)
-    outer = x.shape[:-n]
-    flat = [*outer, expr.product(x.shape[-n:])]
-    taken = [*outer, expr.product(grad.shape[-n:])]
-    grad, indices = grad.opmath().reshape(taken), indices.reshape(taken)
-    zero = call.b.full(0, TensorType.get(flat, grad.dtype, None, x.type.device))
+    return add_at_places(call, grad, indices, x.shape, 2 if "2d" in call.op.name else 3, "add")
+
+
+def add_at_places(
+    call: Call, x: Value, indices: Value, shape: Sequence[Dim], n: int, combine: str, message: str | None = None
+) -> Value:
+    """Zeros of `shape` with x's elements added (or written) at places in the last n dims, flattened."""
+    outer = shape[: len(shape) - n]
+    flat = [*outer, expr.product(shape[len(outer) :])]
+    taken = [*outer, expr.product(x.shape[len(outer) :])]
+    x, indices = x.opmath().reshape(taken), indices.reshape(taken)
+    zero = call.b.full(0, TensorType.get(flat, x.dtype, None, x.type.device))
     index = [*dims_of(len(outer)), expr.symbol("i0")]
-    return zero.scatter([indices], grad, index, "add").reshape(x.shape)
+    return zero.scatter([indices], x, index, combine, message).reshape(shape)
 
 
 # Average
@@ -225,58 +225,6 @@ def _counts(w: Windows, x: Value, like: Value, count_padding: bool, divisor: int
 
 def _is_inside(overhang: Any) -> bool:
     return overhang <= 0 if isinstance(overhang, int) else bool(overhang.is_nonpositive)
-
-
-# Adaptive pooling, where the sizes divide: each result is a block
-
-
-def _blocks(x: Value, places: Sequence[Dim]) -> Value | None:
-    """The last dims split into places and blocks: `[outer…, place, block, place, block, …]`; None if they do not
-    divide.
-    """
-    outer = x.shape[: x.rank - len(places)]
-    shape: list[Dim] = list(outer)
-    for size, n in zip(x.shape[len(outer) :], places, strict=True):
-        ratio = sympy.sympify(size) / n
-        if n == 0 or not ratio.is_integer:
-            return None
-        shape += [n, expr.normal(ratio)]
-    return x.reshape(shape)
-
-
-def _block_dims(x: Value, places: Sequence[Dim]) -> list[int]:
-    outer = x.rank - len(places)
-    return [outer + 2 * k + 1 for k in range(len(places))]
-
-
-@rule(
-    "aten._adaptive_avg_pool2d",
-    "aten._adaptive_avg_pool3d",
-    "aten.adaptive_avg_pool1d",
-    "aten.adaptive_avg_pool2d",
-    "aten.adaptive_avg_pool3d",
-)
-def adaptive_avg_pool(call: Call, x: Value, places: Sequence[Dim]) -> Any:
-    blocks = _blocks(x.opmath(), places)
-    if blocks is None or not is_float(x.dtype):
-        return NotImplemented
-    inner = _block_dims(x, places)
-    total = blocks.reduce("sum", inner)
-    return total / total.full(blocks.count(inner))
-
-
-@rule("aten._adaptive_avg_pool2d_backward", "aten._adaptive_avg_pool3d_backward")
-def adaptive_avg_pool_backward(call: Call, grad: Value, x: Value) -> Any:
-    n = 2 if "2d" in call.op.name else 3
-    places = grad.shape[-n:]
-    blocks = _blocks(x, places)
-    if blocks is None:
-        return NotImplemented
-    grad = grad.opmath()
-    inner = _block_dims(x, places)
-    share = grad / grad.full(blocks.count(inner))
-    kept = [d for d in range(blocks.rank) if d not in inner]
-    return share.broadcast(blocks.shape, kept).reshape(x.shape)
 
 
 @rule("aten.im2col")

@@ -15,6 +15,7 @@ import sympy
 from ..dialects import expr, prims
 from ..dialects.expr import Dim
 from ..dialects.prims import Number
+from ..dialects.tensor import TensorType
 from .decomposition import Call, rule
 from .prims_builder import Value
 from .promotion import opmath
@@ -283,6 +284,29 @@ def cumprod(call: Call, x: Value, dim: int, dtype: str | None) -> Value:
 @rule("aten.logcumsumexp")
 def logcumsumexp(call: Call, x: Value, dim: int) -> Value:
     return _scan(call, x, "logsumexp", dim)
+
+
+@rule("aten.cummax")
+def cummax(call: Call, x: Value, dim: int) -> Any:
+    return _scan_with_position(call, x, "max", dim)
+
+
+@rule("aten.cummin")
+def cummin(call: Call, x: Value, dim: int) -> Any:
+    return _scan_with_position(call, x, "min", dim)
+
+
+def _scan_with_position(call: Call, x: Value, kind: str, dim: int) -> Any:
+    """The running extreme, and where it stood last: the largest position of an element that is it, or NaN."""
+    if not x.rank:
+        return x, call.empty(1)
+    dim %= x.rank
+    extreme = x.scan(kind, dim)
+    is_it = x.eq(extreme)
+    if x.is_float:
+        is_it = is_it | x.isnan()
+    position = call.b.iota(dim, TensorType.get(x.shape, "i64", None, x.type.device))
+    return extreme, is_it.where(position, 0).scan("max", dim)
 
 
 def _scan(call: Call, x: Value, kind: str, dim: int) -> Value:

@@ -87,3 +87,18 @@ def xlogy_scalar(x: Number, y: Value) -> Value:
 @pointwise("aten.special_xlog1py")
 def xlog1py(x: Value, y: Value) -> Value:
     return _x_times(x, y, y.log1p())
+
+
+@pointwise("aten.angle")
+def angle(x: Value) -> Value:
+    """pi below 0, else 0; NaN of NaN."""
+    return x.isnan().where(x, (x < 0.0).where(math.pi, x.full(0.0)))
+
+
+@pointwise("aten.mvlgamma")
+def mvlgamma(x: Value, p: int) -> Value:
+    """The logarithm of the multivariate gamma function: p (p - 1) / 4 log pi + sum over j of lgamma(x - j / 2)."""
+    total = x.full(p * (p - 1) / 4 * math.log(math.pi))
+    for j in range(p):
+        total = total + (x - j / 2).unary(prims.LgammaOp.make)
+    return total

@@ -197,6 +197,11 @@ def narrow(call: Call, x: Value, dim: int, start: Any, length: Dim) -> Any:
     return NotImplemented if first is None else x.slice(dim, first, length, 1, call.type)
 
 
+@rule("aten.narrow_copy")
+def narrow_copy(call: Call, x: Value, dim: int, start: Any, length: Dim) -> Any:
+    return narrow(call, x, dim, start, length)
+
+
 @view("aten.select.int")
 def select(call: Call, x: Value, dim: int, index: Dim) -> Any:
     return _select(call, x, dim, index)

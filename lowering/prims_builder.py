@@ -6,6 +6,7 @@ and must have one dtype; a number takes the dtype of the value beside it. Nothin
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
@@ -97,6 +98,20 @@ def number_as(value: Number, dtype: str) -> Number:
     bits = 8 * itemsize(dtype)
     wrapped = int(value) & ((1 << bits) - 1)
     return wrapped if is_unsigned(dtype) or wrapped < 1 << (bits - 1) else wrapped - (1 << bits)
+
+
+def lowest(dtype: str) -> Number:
+    """What is below all others."""
+    if dtype == "i1" or is_float(dtype):
+        return -math.inf if is_float(dtype) else False
+    return 0 if is_unsigned(dtype) else -(1 << (8 * itemsize(dtype) - 1))
+
+
+def highest(dtype: str) -> Number:
+    """What is above all others."""
+    if dtype == "i1" or is_float(dtype):
+        return math.inf if is_float(dtype) else True
+    return (1 << (8 * itemsize(dtype) - (not is_unsigned(dtype)))) - 1
 
 
 def broadcast_shapes(a: Sequence[Dim], b: Sequence[Dim]) -> tuple[Dim, ...]:

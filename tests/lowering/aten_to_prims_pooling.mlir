@@ -45,3 +45,40 @@ func.func @nearest(%x: !sym.t<[1, 2, 4, 4], f32>) -> !sym.t<[1, 2, 8, 8], f32> {
   %r = aten.upsample_nearest2d(%x, [8, 8]) : (!sym.t<[1, 2, 4, 4], f32>) -> !sym.t<[1, 2, 8, 8], f32>
   func.return %r : !sym.t<[1, 2, 8, 8], f32>
 }
+
+// Windows of different lengths: 5 elements in 3 places, at most 3 in each.
+// CHECK-LABEL: func.func @adaptive_windows(
+// CHECK-NEXT: [[V0:%\w+]] = prims.pad %x {low = [0, 0, 0], high = [0, 0, 3], value = 0.0} : !sym.t<[s0, 1, 5], f32> -> !sym.t<[s0, 1, 8], f32>
+// CHECK-NEXT: [[V1:%\w+]] = prims.gather [[V0]][] {index = [d0, d1, d3 + (floordiv(5*d2, 3))]} : !sym.t<[s0, 1, 8], f32> -> !sym.t<[s0, 1, 3, 3], f32>
+// CHECK-NEXT: [[V2:%\w+]] = prims.iota {dim = 3} : !sym.t<[s0, 1, 3, 3], i64>
+// CHECK-NEXT: [[V3:%\w+]] = prims.iota {dim = 2} : !sym.t<[s0, 1, 3, 3], i64>
+// CHECK-NEXT: [[V4:%\w+]] = prims.full {value = 5} : !sym.t<[s0, 1, 3, 3], i64>
+// CHECK-NEXT: [[V5:%\w+]] = prims.mul [[V3]], [[V4]] : !sym.t<[s0, 1, 3, 3], i64>
+// CHECK-NEXT: [[V6:%\w+]] = prims.full {value = 3} : !sym.t<[s0, 1, 3, 3], i64>
+// CHECK-NEXT: [[V7:%\w+]] = prims.div_trunc [[V5]], [[V6]] : !sym.t<[s0, 1, 3, 3], i64>
+// CHECK-NEXT: [[V8:%\w+]] = prims.mul [[V3]], [[V4]] : !sym.t<[s0, 1, 3, 3], i64>
+// CHECK-NEXT: [[V9:%\w+]] = prims.full {value = 7} : !sym.t<[s0, 1, 3, 3], i64>
+// CHECK-NEXT: [[V10:%\w+]] = prims.add [[V8]], [[V9]] : !sym.t<[s0, 1, 3, 3], i64>
+// CHECK-NEXT: [[V11:%\w+]] = prims.div_trunc [[V10]], [[V6]] : !sym.t<[s0, 1, 3, 3], i64>
+// CHECK-NEXT: [[V12:%\w+]] = prims.sub [[V11]], [[V7]] : !sym.t<[s0, 1, 3, 3], i64>
+// CHECK-NEXT: [[V13:%\w+]] = prims.lt [[V2]], [[V12]] : !sym.t<[s0, 1, 3, 3], i64> -> !sym.t<[s0, 1, 3, 3], i1>
+// CHECK-NEXT: [[V14:%\w+]] = prims.full {value = 0.0} : !sym.t<[s0, 1, 3, 3], f32>
+// CHECK-NEXT: [[V15:%\w+]] = prims.select [[V13]], [[V1]], [[V14]] : !sym.t<[s0, 1, 3, 3], i1>, !sym.t<[s0, 1, 3, 3], f32>, !sym.t<[s0, 1, 3, 3], f32> -> !sym.t<[s0, 1, 3, 3], f32>
+// CHECK-NEXT: [[V16:%\w+]] = prims.reduce [[V15]] {kind = sum, dims = [3]} : !sym.t<[s0, 1, 3, 3], f32> -> !sym.t<[s0, 1, 3], f32>
+// CHECK-NEXT: [[V17:%\w+]] = prims.iota {dim = 2} : !sym.t<[s0, 1, 3], i64>
+// CHECK-NEXT: [[V18:%\w+]] = prims.full {value = 5} : !sym.t<[s0, 1, 3], i64>
+// CHECK-NEXT: [[V19:%\w+]] = prims.mul [[V17]], [[V18]] : !sym.t<[s0, 1, 3], i64>
+// CHECK-NEXT: [[V20:%\w+]] = prims.full {value = 3} : !sym.t<[s0, 1, 3], i64>
+// CHECK-NEXT: [[V21:%\w+]] = prims.div_trunc [[V19]], [[V20]] : !sym.t<[s0, 1, 3], i64>
+// CHECK-NEXT: [[V22:%\w+]] = prims.mul [[V17]], [[V18]] : !sym.t<[s0, 1, 3], i64>
+// CHECK-NEXT: [[V23:%\w+]] = prims.full {value = 7} : !sym.t<[s0, 1, 3], i64>
+// CHECK-NEXT: [[V24:%\w+]] = prims.add [[V22]], [[V23]] : !sym.t<[s0, 1, 3], i64>
+// CHECK-NEXT: [[V25:%\w+]] = prims.div_trunc [[V24]], [[V20]] : !sym.t<[s0, 1, 3], i64>
+// CHECK-NEXT: [[V26:%\w+]] = prims.sub [[V25]], [[V21]] : !sym.t<[s0, 1, 3], i64>
+// CHECK-NEXT: [[V27:%\w+]] = prims.convert [[V26]] : !sym.t<[s0, 1, 3], i64> -> !sym.t<[s0, 1, 3], f32>
+// CHECK-NEXT: [[V28:%\w+]] = prims.div [[V16]], [[V27]] : !sym.t<[s0, 1, 3], f32>
+// CHECK-NEXT: func.return [[V28]] : !sym.t<[s0, 1, 3], f32>
+func.func @adaptive_windows(%x: !sym.t<[s0, 1, 5], f32>) -> !sym.t<[s0, 1, 3], f32> {
+  %r = aten.adaptive_avg_pool1d(%x, [3]) : (!sym.t<[s0, 1, 5], f32>) -> !sym.t<[s0, 1, 3], f32>
+  func.return %r : !sym.t<[s0, 1, 3], f32>
+}

@@ -77,3 +77,17 @@ func.func @cumsum(%x: !sym.t<[s0], i1>) -> !sym.t<[s0], i64> {
   %r = aten.cumsum(%x, 0) : (!sym.t<[s0], i1>) -> !sym.t<[s0], i64>
   func.return %r : !sym.t<[s0], i64>
 }
+
+// The position is the last one where the running extreme stood.
+// CHECK-LABEL: func.func @cummax(
+// CHECK-NEXT: [[V0:%\w+]] = prims.scan %x {kind = max, dim = 1} : !sym.t<[s0, 16], i64>
+// CHECK-NEXT: [[V1:%\w+]] = prims.eq %x, [[V0]] : !sym.t<[s0, 16], i64> -> !sym.t<[s0, 16], i1>
+// CHECK-NEXT: [[V2:%\w+]] = prims.iota {dim = 1} : !sym.t<[s0, 16], i64>
+// CHECK-NEXT: [[V3:%\w+]] = prims.full {value = 0} : !sym.t<[s0, 16], i64>
+// CHECK-NEXT: [[V4:%\w+]] = prims.select [[V1]], [[V2]], [[V3]] : !sym.t<[s0, 16], i1>, !sym.t<[s0, 16], i64>, !sym.t<[s0, 16], i64> -> !sym.t<[s0, 16], i64>
+// CHECK-NEXT: [[V5:%\w+]] = prims.scan [[V4]] {kind = max, dim = 1} : !sym.t<[s0, 16], i64>
+// CHECK-NEXT: func.return [[V0]], [[V5]] : !sym.t<[s0, 16], i64>, !sym.t<[s0, 16], i64>
+func.func @cummax(%x: !sym.t<[s0, 16], i64>) -> (!sym.t<[s0, 16], i64>, !sym.t<[s0, 16], i64>) {
+  %v, %i = aten.cummax(%x, 1) : (!sym.t<[s0, 16], i64>) -> (!sym.t<[s0, 16], i64>, !sym.t<[s0, 16], i64>)
+  func.return %v, %i : !sym.t<[s0, 16], i64>, !sym.t<[s0, 16], i64>
+}
