@@ -84,11 +84,17 @@ class Backend:
         names = _input_names(graph)
         compilers = [self.compiler(kind, names) for kind in ("forward", "backward", "inference")]
         if not self.cacheable:
-            return aot_compile(graph, example_inputs, *compilers)
+            return aot_compile(graph, example_inputs, *compilers, partition=self.partition)
         # What AOTAutograd's key must contain beside the graph: the compiler and what it was asked for.
         tag = hashlib.sha256(f"{self.version}|{self.options!r}".encode()).hexdigest()[:32]
         with cached(f"lamella-{tag}"):
-            return aot_compile(graph, example_inputs, *compilers)
+            return aot_compile(graph, example_inputs, *compilers, partition=self.partition)
+
+    def partition(self, joint: GraphModule, inputs: Sequence[Any], **settings: Any) -> tuple[GraphModule, GraphModule]:
+        """The forward and the backward of AOTAutograd's joint graph."""
+        from .partition import partitioner
+
+        return partitioner(self.options.activation_memory_budget)(joint, inputs, **settings)
 
     def compiler(self, kind: str, names: Sequence[str]) -> Callable[..., Any]:
         def compile_graph(graph: GraphModule, example_inputs: Sequence[Any]) -> OutputCode:

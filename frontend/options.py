@@ -37,4 +37,7 @@ def parse_options(options: Any = None, mode: str | None = None) -> Options:
         if not isinstance(value, hints[name]):
             kind = getattr(hints[name], "__name__", str(hints[name]))
             raise OptionError(f"option {name!r} must be of type {kind}, got {value!r}")
+    budget = given.get("activation_memory_budget")
+    if budget is not None and not 0 <= budget <= 1:
+        raise OptionError(f"option 'activation_memory_budget' lies between 0 and 1, got {budget!r}")
     return Options(**given)

@@ -120,15 +120,17 @@ def hold_cached() -> Callable[[], None] | None:
     return _bundling.release
 
 
-def aot_compile(graph: Any, inputs: Sequence[Any], forward: Any, backward: Any, inference: Any) -> Callable[..., Any]:
-    """AOTAutograd on a graph of TorchDynamo, with a compiler for each kind of ATen graph.
+def aot_compile(
+    graph: Any, inputs: Sequence[Any], forward: Any, backward: Any, inference: Any, partition: Callable[..., Any]
+) -> Callable[..., Any]:
+    """AOTAutograd on a graph of TorchDynamo, with a compiler for each kind of ATen graph and a `partition_fn`.
     `torch._dynamo.backends.common.aot_autograd`, but for the debug files that it writes for Inductor: it loads a good
     part of Inductor for that.
     """
     if any(isinstance(value, (list, tuple, dict)) for value in inputs):
 
         def compile_flat(flat_graph: Any, flat: Any) -> Any:
-            return aot_compile(flat_graph, flat, forward, backward, inference)
+            return aot_compile(flat_graph, flat, forward, backward, inference, partition)
 
         return flatten_graph_inputs(graph, inputs, compile_flat)
 
@@ -146,6 +148,7 @@ def aot_compile(graph: Any, inputs: Sequence[Any], forward: Any, backward: Any, 
         forward,
         keep,
         inference_compiler=inference,
+        partition_fn=partition,
         keep_inference_input_mutations=True,
     )
     return disable(compiled, reason="do not trace what AOTAutograd compiled")

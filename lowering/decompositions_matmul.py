@@ -15,6 +15,9 @@ from .decomposition import Call, rule
 from .prims_builder import Value
 from .promotion import opmath
 
+PRODUCTS = frozenset({"aten.mm", "aten.addmm"})
+"""Operators of this table: their rules take few cases, most stay calls."""
+
 
 def row_product(x: Value, matrix: Value, layout: TensorType) -> Value | None:
     """x @ matrix for an x of one row, summed in the dtype of computation; None where the call is as good.

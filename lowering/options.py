@@ -13,7 +13,9 @@ class Options:
     f32 between fused f16/bf16 operations, "eager" rounds where eager rounds. `target`: "host" or a name that
     `CpuTarget.from_name` takes. `cache`: use the cache on disk. `verify`: verify the module between passes.
     `threads`: let kernels run on torch's thread pool. `strict` (LAMELLA_STRICT): a bug of this compiler is an error;
-    without it and `verify`, the graph that met it runs eagerly, with a warning.
+    without it and `verify`, the graph that met it runs eagerly, with a warning. `activation_memory_budget`: the share,
+    between 0 and 1, of the bytes which training would best keep for the backward that it may keep; None is torch's own
+    setting of that name.
     """
 
     dump: str | None = None
@@ -23,6 +25,7 @@ class Options:
     verify: bool = False
     threads: bool = True
     strict: bool = False
+    activation_memory_budget: float | None = None
 
     @property
     def key(self) -> str:

@@ -1,0 +1,125 @@
+"""AOTAutograd's joint graph, as torch's own partitioner classifies and splits it. Names that are not public are used
+here only; they are the same from torch 2.11 to 2.13 but for the keywords that `_given` leaves out.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._functorch import config as _config
+from torch._functorch import partitioners as _partitioners
+from torch._functorch.compile_utils import fx_graph_cse, raise_getitems
+from torch.fx import GraphModule, Node
+from torch.fx.experimental import symbolic_shapes as _symbolic_shapes
+from torch.fx.experimental.proxy_tensor import is_sym_node
+from torch.utils.checkpoint import CheckpointPolicy
+
+config: Any = _config
+partitioners: Any = _partitioners
+
+# torch 2.11 calls it hint_int
+_hint: Any = getattr(_symbolic_shapes, "optimization_hint", None) or _symbolic_shapes.hint_int  # pyright: ignore
+
+UNKNOWN_SIZE = 4096
+"""What an unbacked size counts as."""
+
+
+def symbol_like(node: Node) -> bool:
+    """Whether a node's value is a symbolic number."""
+    return is_sym_node(node) or isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def hinted(size: int | torch.SymInt) -> int:
+    """A size as seen when tracing."""
+    return size if isinstance(size, int) else int(_hint(size, fallback=UNKNOWN_SIZE))
+
+
+class JointGraph:
+    """A joint graph without dead code and common subexpressions, with torch's classes of nodes.
+
+    `forward`: nodes that the forward's results need. `needs_tangents`: nodes that depend on gradients given to the
+    backward. `backward`: those, and what the backward returns.
+    """
+
+    def __init__(self, module: GraphModule, inputs: Sequence[Any], settings: Mapping[str, Any]) -> None:
+        module.graph.eliminate_dead_code()
+        if config.cse:
+            module.graph = fx_graph_cse(module.graph)
+        module.recompile()
+        self._recomputes = partitioners.has_recomputable_ops(module)
+        self._replays = partitioners.has_recomputable_rng_ops(module)
+        if self._recomputes:
+            module = partitioners.cleanup_recompute_tags(module, is_default_partition=False)
+        for mark in ("force_save_collectives", "force_save_effectful_ops", "force_save_bw_mutation_src"):
+            if hasattr(partitioners, mark):
+                getattr(partitioners, mark)(module)
+        self.module = module
+        self.graph = module.graph
+        self._inputs = inputs
+        self._settings = dict(settings)
+        static: list[int] = settings.get("static_lifetime_input_indices") or []
+        info = self._info = partitioners.classify_nodes(module, static, settings["num_fwd_outputs"])
+        self.forward = frozenset(info.required_fw_nodes)
+        self.backward = frozenset(info.required_bw_nodes)
+        self.needs_tangents = frozenset(info.tangents_closure)
+
+    @property
+    def has_backward(self) -> bool:
+        return bool(self.backward)
+
+    @property
+    def budget(self) -> float:
+        """torch's own setting of the share of activations to keep."""
+        return float(config.activation_memory_budget)
+
+    def must_recompute(self, node: Node) -> bool:
+        """Whether `torch.utils.checkpoint` asked for it."""
+        return bool(partitioners.must_recompute(node))
+
+    def must_save(self, node: Node) -> bool:
+        return node.meta.get("recompute") == CheckpointPolicy.MUST_SAVE
+
+    def is_opaque(self, node: Node) -> bool:
+        """Whether a value is an object that passes between the halves as it is."""
+        known = getattr(partitioners, "is_opaque_node", None)
+        return isinstance(node.meta.get("val"), partitioners.BackwardState) or (known is not None and bool(known(node)))
+
+    def split(self, saved: Sequence[Node]) -> tuple[GraphModule, GraphModule]:
+        """The forward, which also gives `saved`, and the backward, which takes it and computes what else it needs."""
+        symbols = [n for n in saved if symbol_like(n)]
+        opaque = [n for n in saved if n not in symbols and self.is_opaque(n)]
+        values = [n for n in saved if n not in symbols and n not in opaque]
+        extract = partitioners._extract_fwd_bwd_modules
+        forward, backward = extract(
+            self.module,
+            values,
+            **_given(
+                extract,
+                saved_sym_nodes=symbols,
+                saved_opaque_nodes=opaque,
+                num_fwd_outputs=self._settings["num_fwd_outputs"],
+                static_lifetime_input_nodes=self._info.static_lifetime_input_nodes,
+            ),
+        )
+        if self._recomputes and self._replays:
+            forward, backward = partitioners.functionalize_rng_ops(self.module, forward, backward, len(symbols))
+        backward = partitioners.reordering_to_mimic_autograd_engine(backward)
+        halves = (raise_getitems(forward), raise_getitems(backward))
+        thread = getattr(partitioners, "thread_graphsafe_rng_from_hops", None)
+        if thread is None:
+            return halves
+        return thread(halves[0], is_backward=False), thread(halves[1], is_backward=True)
+
+    def split_by_position(self) -> tuple[GraphModule, GraphModule]:
+        """Split a graph whose backward needs no gradients: as the nodes stand."""
+        split = partitioners.default_partition
+        return split(self.module, self._inputs, **_given(split, **self._settings))
+
+
+def _given(function: Callable[..., Any], **keywords: Any) -> dict[str, Any]:
+    """The keywords that this version of torch knows."""
+    known = inspect.signature(function).parameters
+    return {name: value for name, value in keywords.items() if name in known}

@@ -1,0 +1,144 @@
+"""Training: what the forward keeps for the backward, and that gradients are eager's whatever is computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from lamella.frontend import partition
+from lamella.frontend.options import OptionError, parse_options
+from lamella.frontend.partition import Choice
+
+
+class Block(nn.Module):
+    """A transformer's block: products, attention, norms, a residual stream."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n1, self.n2 = nn.LayerNorm(32), nn.LayerNorm(32)
+        self.qkv, self.out = nn.Linear(32, 96), nn.Linear(32, 32)
+        self.up, self.down = nn.Linear(32, 128), nn.Linear(128, 32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = (z.unflatten(-1, (4, 8)).transpose(1, 2) for z in self.qkv(self.n1(x)).chunk(3, -1))
+        x = x + self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(-2))
+        return x + self.down(F.gelu(self.up(self.n2(x))))
+
+
+@pytest.fixture
+def choices(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Choice]]:
+    """What is chosen while the test runs."""
+    found: list[Choice] = []
+    choose = partition.choose
+
+    def noting(*args: Any) -> Choice:
+        found.append(choose(*args))
+        return found[-1]
+
+    monkeypatch.setattr(partition, "choose", noting)
+    yield found
+
+
+def model() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(Block(), Block())
+
+
+def gradients(run: Any, parameters: list[torch.Tensor], *inputs: torch.Tensor) -> list[torch.Tensor]:
+    return list(torch.autograd.grad(run(*inputs).square().mean(), [*parameters, *inputs]))
+
+
+def compiled(module: Any, **options: Any) -> Any:
+    torch._dynamo.reset()
+    return torch.compile(module, backend="lamella", options={"cache": False, **options})
+
+
+@pytest.mark.parametrize("budget", [None, 0.5, 0.0])
+def test_gradients_are_eagers_under_any_budget(budget: float | None, choices: list[Choice]) -> None:
+    module, x = model(), torch.randn(2, 16, 32, requires_grad=True)
+    parameters = list(module.parameters())
+    got = gradients(compiled(module, activation_memory_budget=budget), parameters, x)
+    for ours, eager in zip(got, gradients(module, parameters, x), strict=True):
+        torch.testing.assert_close(ours, eager)
+    assert len(choices) == 1
+
+
+def test_a_budget_is_kept(choices: list[Choice]) -> None:
+    module, x = model(), torch.randn(2, 16, 32, requires_grad=True)
+    for budget in (1.0, 0.5, 0.0):
+        compiled(module, activation_memory_budget=budget)(x)
+    whole, half, least = (c.saved_bytes for c in choices)
+    assert half <= whole / 2
+    assert least < half
+    assert len(choices[2].recomputed) > len(choices[1].recomputed) > len(choices[0].recomputed)
+
+
+def test_what_a_kernel_computes_from_saved_values_is_not_saved(choices: list[Choice]) -> None:
+    x, w = torch.randn(8, 64, requires_grad=True), torch.randn(64, 64, requires_grad=True)
+    run = lambda x, w: ((x @ w).sin().exp() * 2).tanh()  # noqa: E731
+    got = torch.autograd.grad(compiled(run)(x, w).sum(), [x, w])
+    for ours, eager in zip(got, torch.autograd.grad(run(x, w).sum(), [x, w]), strict=True):
+        torch.testing.assert_close(ours, eager)
+    made = [str(n.target) for n in choices[0].saved if n.op != "placeholder"]
+    assert made == ["aten.mm.default"]
+
+
+def test_a_residual_stream_is_not_summed_up_again(choices: list[Choice]) -> None:
+    """Each sum needs all products before it: they are saved instead."""
+    torch.manual_seed(0)
+    layers = nn.ModuleList(nn.Linear(16, 16) for _ in range(6))
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        for layer in layers:
+            x = x + layer(F.silu(x))
+        return x
+
+    compiled(run)(torch.randn(4, 16, requires_grad=True))
+    again = [str(n.target) for n in choices[0].recomputed]
+    assert again.count("aten.add.Tensor") <= 1  # the first reads the input and one product
+
+
+def test_checkpointed_regions_are_computed_again_with_the_same_random_numbers(choices: list[Choice]) -> None:
+    weight = torch.randn(64, 64, requires_grad=True)
+
+    def region(x: torch.Tensor) -> torch.Tensor:
+        return F.dropout(torch.sin(x @ weight), 0.5)
+
+    x = torch.randn(32, 64, requires_grad=True)
+    y = compiled(lambda x: checkpoint(region, x, use_reentrant=False))(x)
+    (got,) = torch.autograd.grad(y.sum(), [weight])
+    kept = (y != 0).to(y.dtype) * 2
+    torch.testing.assert_close(got, x.detach().T @ (torch.cos(x @ weight).detach() * kept))
+    assert "aten.mm.default" in {str(n.target) for n in choices[0].recomputed}
+
+
+def test_frozen_and_tied_weights_and_symbolic_sizes() -> None:
+    torch.manual_seed(0)
+    first, second = nn.Linear(16, 16), nn.Linear(16, 16)
+    second.weight = first.weight
+    frozen = nn.LayerNorm(16).requires_grad_(False)
+    run = lambda x: second(frozen(F.relu(first(x))))  # noqa: E731
+    fast = torch.compile(run, backend="lamella", dynamic=True, options={"cache": False})
+    parameters: list[torch.Tensor] = [first.weight, first.bias, second.bias]
+    for rows in (3, 8, 17):
+        x = torch.randn(rows, 16, requires_grad=True)
+        for ours, eager in zip(gradients(fast, parameters, x), gradients(run, parameters, x), strict=True):
+            torch.testing.assert_close(ours, eager)
+
+
+@pytest.mark.parametrize("budget", [-0.1, 1.5])
+def test_an_impossible_budget_is_an_error(budget: float) -> None:
+    with pytest.raises(OptionError, match="between 0 and 1"):
+        parse_options({"activation_memory_budget": budget})
+
+
+def test_explained_choice_names_operators_and_bytes(choices: list[Choice]) -> None:
+    x, w = torch.randn(8, 64, requires_grad=True), torch.randn(64, 64, requires_grad=True)
+    compiled(lambda x, w: (x @ w).sin().exp())(x, w)
+    assert choices[0].lines()[:2] == ["saved for backward: 2048 bytes in 1 values", "  aten.mm.default: 2048 bytes"]
