@@ -77,7 +77,8 @@ class Hints:
             return e
         n = self._known.get(e)
         if n is None:
-            values = {s.name: self.values.get(s.name, self.DEFAULT) for s in expr.symbols(e)}
+            # a part of a dim is taken for the first one: its bounds have the dim that counts parts
+            values = {s.name: self.values.get(s.name, self.DEFAULT * (s.name[0] in "su")) for s in expr.symbols(e)}
             n = self._known[e] = max(0, int(expr.evaluate(e, values)))
         return n
 

@@ -7,6 +7,7 @@ side by side; where one buffer is the transpose of another, a tile has both dims
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, i64
@@ -17,7 +18,7 @@ from ..dialects.loop import ForOp, KernelOp, LoopDim, ScanOp, ScratchOp, body_op
 from ..dialects.tensor import itemsize
 from .fuse_cost import Hints
 from .gpu_target import GpuTarget
-from .schedule_access import Access, accesses, stride, type_of
+from .schedule_access import Access, accesses, buffer_of, stride, type_of
 from .tile_extent import at_most
 from .tile_phases import ordered_dims
 
@@ -25,7 +26,7 @@ THREAD = 16
 """Bytes that a thread moves with one instruction."""
 
 ROW = 16 << 10
-"""Elements of a row that is held whole; longer ones only where their values are kept from loop to loop."""
+"""Elements of a row that is held whole."""
 
 CHUNK = 4096
 """Elements that a program has at hand of a longer one."""
@@ -61,8 +62,15 @@ class Tiling:
         self.tiles: dict[str, int] = {d.name: 1 for d in self.grid}
         self.loop_tiles: dict[ForOp, dict[str, int]] = {o: {} for o in self.loops}
         self.pinned = {s.name for o in self.loops for d in o.dims for s in expr.symbols(d.lo) | expr.symbols(d.hi)}
-        self.pinned |= ordered_dims(kernel)
-        self.keeps = any(isinstance(o, ScratchOp) for o in kernel.body.block.ops)
+        self.ordered = ordered_dims(kernel)
+        self.pinned |= self.ordered
+        self.kept = {
+            s.name
+            for a in self.found
+            if isinstance(buffer_of(a).owner, ScratchOp)
+            for e in a.index
+            for s in expr.symbols(e)
+        }
 
     def choose(self) -> None:
         if not self.loops:
@@ -192,24 +200,23 @@ class Tiling:
 
     def _row(self, chain: list[tuple[ForOp, LoopDim]], vector: LoopDim | None) -> int:
         """Tiles of nested loops; how many points they have together."""
-        free = [(o, d) for o, d in chain if d.name not in self.pinned or d.lo != 0]
-        sizes = {d.name: power(self._size(d)) for _, d in free}
-        whole = 1
-        for n in sizes.values():
-            whole *= n
-        known = all(at_most(d) is not None for _, d in free)
-        budget = whole if known and (whole <= ROW or self.keeps) else CHUNK
+        sizes = {d.name: power(self._size(d)) for _, d in chain}
+        known = all(at_most(d) is not None for _, d in chain)
+        whole = math.prod(sizes.values())
+        budget = whole if known and whole <= ROW else CHUNK
         scanned = {s.dim.data for o, _ in chain for s in o.body.block.ops if isinstance(s, ScanOp)}
-        first = [x for x in free if x[1].name in scanned or (not scanned and self._same(x[1], vector))]
-        left = budget
-        for o, d in [*first, *(x for x in reversed(free) if x not in first)]:
-            tile = min(sizes[d.name], left)
-            self.loop_tiles[o][d.name] = tile
-            left //= tile
-        return budget // left
 
-    def _same(self, d: LoopDim, vector: LoopDim | None) -> bool:
-        return vector is not None and d.name == vector.name
+        def rank(x: tuple[ForOp, LoopDim]) -> bool:
+            return x[1].name not in (scanned or {vector.name if vector is not None else ""})
+
+        elements = 1
+        for o, d in sorted(reversed(chain), key=lambda x: (x[1].name not in self.kept, rank(x))):
+            if d.name in self.ordered:
+                continue
+            tile = sizes[d.name] if d.name in self.kept else min(sizes[d.name], max(1, budget // elements))
+            self.loop_tiles[o][d.name] = tile
+            elements *= tile
+        return elements
 
     def _several(self, most: int) -> int:
         """How many grid points a program takes, along the last dims of the grid."""

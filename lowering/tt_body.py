@@ -139,9 +139,8 @@ class KernelBody:
 
     def _load(self, op: LoadOp) -> None:
         buffer = op.source
-        key = self._element(op, buffer)
-        if buffer in self.mutable or isinstance(buffer.owner, ScratchOp):
-            kept = self.b.recall(key)
+        if buffer in self.mutable:
+            kept = self._kept(op)
             if kept is not None:
                 self.values[op.res] = self._or_other(op, kept)
                 return
@@ -197,7 +196,7 @@ class KernelBody:
     def _store(self, op: StoreOp) -> None:
         b, buffer, value = self.b, op.target, self.values[op.value]
         if op.mask is None and op.ok is None and buffer not in self.updated:
-            b.remember(self._element(op, buffer), value)
+            self._keep(op, value)
         if isinstance(buffer.owner, ScratchOp):
             return
         type = cast(TensorType, buffer.type)
@@ -229,15 +228,46 @@ class KernelBody:
             b.insert(tt.StoreOp.make(*operands))
         self.written.add(op.target)
 
-    def _element(self, op: LoadOp | StoreOp, buffer: SSAValue) -> Any:
-        """Which element of a buffer an access means, the same for dims that are the same place."""
-        env = self.index(op.indices).env
-        parts: list[Any] = []
+    def _element(self, op: LoadOp | StoreOp) -> tuple[Any, tuple[int, ...]]:
+        """Which element of its buffer an access means, and which axes its plain indices are.
+
+        Equal dims of different loops are one place, also where their axes come in another order.
+        """
+        index = self.index(op.indices)
+        parts: list[Any] = [op.operands[int(isinstance(op, StoreOp))]]
+        axes: list[int] = []
         for e in op.index:
-            symbols = sorted(expr.symbols(e), key=lambda s: s.name)
-            names = {s: expr.symbol(f"a{i}") for i, s in enumerate(symbols)}
-            parts += [expr.substitute(e, names), *(env[s] for s in symbols)]
-        return (buffer, *parts)
+            axis = next((i for i, a in enumerate(self.axes) if a.symbol == e), None)
+            base, lane = index.split(e)
+            if axis is None:
+                parts.append((base.value, None if lane is None else lane.value))
+            else:
+                parts.append((base.value, self.axes[axis].size))
+                axes.append(axis)
+        return tuple(parts), tuple(axes)
+
+    def _keep(self, op: StoreOp, value: SSAValue) -> None:
+        """Remember what was written."""
+        key, axes = self._element(op)
+        self.b.remember(key, (value, axes, len(self.axes)))
+
+    def _kept(self, op: LoadOp) -> SSAValue | None:
+        """What was written to the element that is read here, if it is at hand."""
+        key, axes = self._element(op)
+        found = self.b.recall(key)
+        if found is None:
+            return None
+        value, before, rank = found
+        shape = shape_of(value.type)
+        if not shape or (axes == before and len(shape) <= len(self.axes)):
+            return value
+        # axes that the element has go to their places here, the others have one point
+        rank = max(rank, len(self.axes))
+        moved = dict(zip(axes, before, strict=True))
+        rest = [i for i in range(rank) if i not in moved.values()]
+        order = [moved[i] if i in moved else rest.pop(0) for i in range(rank)]
+        value = self.b.fit(value, (*shape, *[1] * (rank - len(shape))))
+        return self.b.reorder(value, order, len(self.axes))
 
     def _scratch(self, op: ScratchOp) -> None:
         """Its elements are kept as values."""

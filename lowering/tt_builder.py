@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ..dialects import tt
 from ..dialects.arith_tensors import predicate_attr
-from ..dialects.tt_types import element_of, shape_of, tensor
+from ..dialects.tt_types import element_of, i32_array, shape_of, tensor
 
 Shape = tuple[int, ...]
 
@@ -188,6 +188,14 @@ class TtBuilder:
         operands = self.together(operands)
         shape = shape_of(operands[0].type)
         return self.pure(cls, operands, tensor(element or element_of(operands[-1].type), shape), properties)
+
+    def reorder(self, v: SSAValue, order: Sequence[int], rank: int) -> SSAValue:
+        """A tensor whose dim k is dim order[k] of `v`, without dims of size 1 from `rank` on."""
+        shape, element = shape_of(v.type), element_of(v.type)
+        if list(order) != list(range(len(shape))):
+            shape = tuple(shape[i] for i in order)
+            v = self.pure(tt.TransOp, (v,), tensor(element, shape), {"order": i32_array(*order)})
+        return v if rank >= len(shape) else self.pure(tt.ReshapeOp, (v,), tensor(element, shape[:rank]))
 
     def lanes(self, size: int, axis: int) -> SSAValue:
         """0 to `size` - 1 along an axis, with size 1 along those before it."""
