@@ -124,18 +124,19 @@ def _cpu_name(options: Options) -> str:
 def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None) -> str:
     """The passes from aten to llvm with their options, as text; `gpu` for a module with tensors of a GPU."""
     threads = str(options.threads).lower()
+    contract = str(options.numerics != "eager").lower()
     machine = f"l1={target.l1} l2={target.l2} l3={target.l3} threads={target.cores}"
     return ",".join(
         (
             "aten-canonicalize",
-            "aten-to-prims",
+            f"aten-to-prims{{random={options.random}}}",
             f"prims-canonicalize{{numerics={options.numerics}}}",
             "prims-to-loop",
             f"loop-fuse{{{gpu.machine if gpu else machine}}}",
             f"loop-schedule{{bits={target.vector_bits} {machine}}}",
             "bufferize",
             *([f"loop-tile{{target={gpu.name}}}"] if gpu else []),
-            f"kernel-to-llvm{{target={_cpu_name(options)} threads={threads}}}",
+            f"kernel-to-llvm{{target={_cpu_name(options)} threads={threads} contract={contract}}}",
             *(["kernel-to-tt"] if gpu else []),
             "host-to-llvm",
         )

@@ -16,6 +16,9 @@ from xdsl.ir import SSAValue
 
 from ..dialects import prims
 from ..dialects.tensor import TORCH_DTYPES, TensorType
+from ..lowering.philox import philox
+from ..lowering.prims_to_loop_reduce import KINDS
+from .interpret_combine import combine, scan
 from .interpreter import Environment, Handler, InterpreterError
 
 ELEMENTWISE: Final[dict[type[prims.PrimsOp], Callable[..., Tensor]]] = {
@@ -77,6 +80,7 @@ ELEMENTWISE: Final[dict[type[prims.PrimsOp], Callable[..., Tensor]]] = {
     prims.XorOp: torch.bitwise_xor,
     prims.ShlOp: torch.bitwise_left_shift,
     prims.ShrOp: torch.bitwise_right_shift,
+    prims.PhiloxOp: philox,
     prims.EqOp: torch.eq,
     prims.NeOp: torch.ne,
     prims.LtOp: torch.lt,
@@ -237,53 +241,10 @@ def _scatter(op: prims.ScatterOp, operands: Sequence[Tensor], env: Environment) 
 # Reductions
 
 
-def _lowest(dtype: torch.dtype) -> Any:
-    if dtype is torch.bool:
-        return False
-    return -torch.inf if dtype.is_floating_point else torch.iinfo(dtype).min
-
-
-def _highest(dtype: torch.dtype) -> Any:
-    if dtype is torch.bool:
-        return True
-    return torch.inf if dtype.is_floating_point else torch.iinfo(dtype).max
-
-
-def _reduce(op: prims.ReduceOp, operands: Sequence[Tensor], env: Environment) -> tuple[Tensor]:
+def _reduce(op: prims.ReduceOp, operands: Sequence[Tensor], env: Environment) -> tuple[Tensor, ...]:
     x, kind, dims = operands[0], op.word("kind"), op.ints("dims")
     kept = [d for d in range(x.dim()) if d not in dims]
-    shape = [x.shape[d] for d in kept]
-    if not x.numel():
-        return (_reduce_nothing(kind, shape, x),)
-    return (_reduce_last(x.permute([*kept, *dims]).reshape([*shape, -1]), kind, x.dtype),)
-
-
-def _reduce_nothing(kind: str, shape: list[int], x: Tensor) -> Tensor:
-    neutral: dict[str, Any] = {"sum": 0, "prod": 1, "any": False, "all": True}
-    if kind.startswith("arg"):
-        return torch.zeros(shape, dtype=torch.int64)
-    value = neutral.get(kind, _lowest(x.dtype) if kind == "max" else _highest(x.dtype))
-    return torch.full(shape, value, dtype=x.dtype)
-
-
-def _reduce_last(y: Tensor, kind: str, dtype: torch.dtype) -> Tensor:
-    match kind:
-        case "sum":
-            return y.sum(-1, dtype=dtype)
-        case "prod":
-            return y.prod(-1, dtype=dtype)
-        case "max":
-            return y.amax(-1)
-        case "min":
-            return y.amin(-1)
-        case "any":
-            return y.any(-1)
-        case "all":
-            return y.all(-1)
-        case "argmax":
-            return (y.to(torch.uint8) if dtype is torch.bool else y).argmax(-1)
-        case _:
-            return (y.to(torch.uint8) if dtype is torch.bool else y).argmin(-1)
+    return combine(KINDS.get(kind, kind), x.permute([*kept, *dims]), len(dims), None)
 
 
 def _var_mean(op: prims.VarMeanOp, operands: Sequence[Tensor], env: Environment) -> tuple[Tensor, Tensor]:
@@ -295,18 +256,8 @@ def _var_mean(op: prims.VarMeanOp, operands: Sequence[Tensor], env: Environment)
 
 
 def _scan(op: prims.ScanOp, operands: Sequence[Tensor], env: Environment) -> tuple[Tensor]:
-    x, dim = operands[0], op.integer("dim")
-    match op.word("kind"):
-        case "sum":
-            return (x.cumsum(dim, dtype=x.dtype),)
-        case "prod":
-            return (x.cumprod(dim, dtype=x.dtype),)
-        case "max":
-            return (x.cummax(dim).values,)
-        case "min":
-            return (x.cummin(dim).values,)
-        case _:
-            return (x.logcumsumexp(dim),)
+    kind = op.word("kind")
+    return (scan(KINDS.get(kind, kind), operands[0], op.integer("dim"), None),)
 
 
 HANDLERS: Final[dict[type[prims.PrimsOp], Handler]] = {

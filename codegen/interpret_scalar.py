@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, Operation
 
 from ..dialects.loop import FnOp
 from ..dialects.tensor import is_unsigned
+from ..lowering.philox import philox
 
 Scalar: TypeAlias = Callable[..., Tensor]
 
@@ -191,9 +192,10 @@ _FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "j1": torch.special.bessel_j1,
     "y0": torch.special.bessel_y0,
     "y1": torch.special.bessel_y1,
+    "philox": philox,
     "polygamma": lambda n, x: torch.special.polygamma(int(n.flatten()[0]), x),
 }
-"""Functions of `loop.fn` that torch.special has under another name; the rest are found by theirs."""
+"""Functions of `loop.fn` that torch.special lacks or has under another name; the rest are found by theirs."""
 
 
 def _fn(op: FnOp, *operands: Tensor) -> Tensor:

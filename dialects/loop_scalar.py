@@ -325,11 +325,11 @@ class PredOp(IRDLOperation):
         printer.print_string(f" {self.value.text}")
 
 
-# scalar functions that arith and math lack; one or two float operands of one type, result of the same type
+# scalar functions that arith and math lack; operands and result of one type, floats except for philox
 FUNCTIONS: dict[str, int] = {
     "erfc": 1, "erfinv": 1, "lgamma": 1, "digamma": 1, "nextafter": 2, "fmod": 2, "i0": 1, "i0e": 1, "i1": 1, "i1e": 1,
     "ndtri": 1, "log_ndtr": 1, "erfcx": 1, "j0": 1, "j1": 1, "y0": 1, "y1": 1, "igamma": 2, "igammac": 2, "zeta": 2,
-    "polygamma": 2,
+    "polygamma": 2, "philox": 2,
 }  # fmt: skip
 
 

@@ -152,6 +152,17 @@ class ShrOp(IntegerBinaryOp):
 
 
 @irdl_op_definition
+class PhiloxOp(IntegerBinaryOp):
+    """64 random bits, the same for the same key a and counter b: Philox2x32-10. i64 only."""
+
+    name = "prims.philox"
+
+    def verify_(self) -> None:
+        super().verify_()
+        self.expect_dtype("operands", self.tensor(self._operands[0]), "i64")
+
+
+@irdl_op_definition
 class EqOp(CompareOp):
     """a == b."""
 

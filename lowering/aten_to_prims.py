@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, NameLoc, StringAttr
@@ -29,6 +30,7 @@ from . import (
     decompositions_normalization,
     decompositions_pointwise,
     decompositions_pooling,
+    decompositions_random,
     decompositions_reductions,
     decompositions_resampling,
     decompositions_scatter_reduce,
@@ -40,6 +42,7 @@ from . import (
 from .decomposition import RULES, decompose
 from .foreach import decompose_foreach
 from .prims_builder import Builder, Value
+from .random_seeds import join_draws
 from .reference_decompositions import decompose_by_reference
 
 # Importing these files fills the table.
@@ -56,6 +59,7 @@ TABLES = (
     decompositions_normalization,
     decompositions_pointwise,
     decompositions_pooling,
+    decompositions_random,
     decompositions_reductions,
     decompositions_resampling,
     decompositions_scatter_reduce,
@@ -73,6 +77,8 @@ class AtenToPrims(ModulePass):
     name = "aten-to-prims"
     reference: bool = True
     """Use torch's decompositions where the table has no rule."""
+    random: Literal["philox", "eager"] = "philox"
+    """"eager" leaves random ops to ATen, whose numbers depend on the order of draws."""
     statistics: dict[str, int] = field(default_factory=dict, init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -90,11 +96,7 @@ class AtenToPrims(ModulePass):
             b.location = op.location
             if isinstance(op, AtenOp):
                 b.location = NameLoc(StringAttr(op.name), op.location)
-                replaced = decompose(b, op, lambda v: Value(b, values[v]))
-                if replaced is None:
-                    replaced = decompose_foreach(b, op, lambda v: Value(b, values[v]))
-                if replaced is None and self.reference:
-                    replaced = decompose_by_reference(b, op, lambda v: Value(b, values[v]))
+                replaced = None if self._is_eagers(op) else self._decompose(b, op, lambda v: Value(b, values[v]))
                 if replaced is not None:
                     values.update(zip(op.results, replaced, strict=True))
                     return
@@ -103,6 +105,19 @@ class AtenToPrims(ModulePass):
             b.ops.append(remake(op, values))
 
         rebuild(function, b, lower)
+        join_draws(function)
+
+    def _decompose(self, b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> list[SSAValue] | None:
+        replaced = decompose(b, op, value_of)
+        if replaced is None:
+            replaced = decompose_foreach(b, op, value_of)
+        if replaced is None and self.reference:
+            replaced = decompose_by_reference(b, op, value_of)
+        return replaced
+
+    def _is_eagers(self, op: AtenOp) -> bool:
+        """Whether only ATen may make the numbers."""
+        return self.random == "eager" and "nondeterministic_seeded" in op.schema.tags
 
 
 def size_hints(module: ModuleOp) -> dict[str, int]:

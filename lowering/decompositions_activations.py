@@ -151,13 +151,6 @@ def dropout(call: Call, x: Value, p: float, train: bool) -> Any:
     return x if not train else NotImplemented
 
 
-@rule("aten.native_dropout")
-def native_dropout(call: Call, x: Value, p: float, train: bool | None) -> Any:
-    if train or train is None:
-        return NotImplemented
-    return x, call.b.full(True, call.types[1])
-
-
 # Derivatives: `grad` is that of the result
 
 

@@ -10,7 +10,8 @@ class Options:
     """What a user can ask of a compilation (`options={…}`); every field has an environment variable only where noted.
 
     `dump` (LAMELLA_DUMP): a folder for one numbered `.mlir` file per stage and `kernels.json`. `numerics`: "fast" keeps
-    f32 between fused f16/bf16 operations, "eager" rounds where eager rounds. `target`: "host" or a name that
+    f32 between fused f16/bf16 operations, "eager" rounds where eager rounds. `random`: "philox" makes random numbers in
+    kernels, "eager" has ATen make them, which are eager's own. `target`: "host" or a name that
     `CpuTarget.from_name` takes. `cache`: use the cache on disk. `verify`: verify the module between passes.
     `threads`: let kernels run on torch's thread pool. `strict` (LAMELLA_STRICT): a bug of this compiler is an error;
     without it and `verify`, the graph that met it runs eagerly, with a warning. `activation_memory_budget`: the share,
@@ -20,6 +21,7 @@ class Options:
 
     dump: str | None = None
     numerics: str = "fast"
+    random: str = "philox"
     target: str = "host"
     cache: bool = True
     verify: bool = False
@@ -30,4 +32,4 @@ class Options:
     @property
     def key(self) -> str:
         """What of this changes the code."""
-        return f"{self.numerics}|{self.target}|{self.threads}"
+        return f"{self.numerics}|{self.random}|{self.target}|{self.threads}"

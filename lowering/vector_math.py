@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 
 from . import vector_math_derived as derived
 from . import vector_math_poly as poly
+from .philox import philox
 from .vector_math_calls import FUNCTIONS, call, declare_callees
 from .vector_value import Builder, Emit, MathTarget, Value
 
@@ -49,6 +50,7 @@ MATH: Mapping[str, Function] = {
     "asinh": lambda x: derived.asinh(x, _WRITTEN["log1p"]),
     "acosh": lambda x: derived.acosh(x, _WRITTEN["log1p"]),
     "erfinv": _erfinv,
+    "philox": philox,
     "digamma": derived.in_double(lambda x: derived.digamma(x, call)),
 }
 """Every function there is, on `Value`s of one type."""
