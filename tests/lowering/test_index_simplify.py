@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lamella.dialects import expr
 from lamella.dialects.loop import LoopDim
-from lamella.lowering.index_simplify import Facts, breakpoints, facts
+from lamella.lowering.index_simplify import Facts, facts
 
 SIZES = {"s0": (1, 2, 3, 5), "s1": (1, 4)}
 DIMS = facts([LoopDim("d0", 0, expr.parse("s0")), LoopDim("d1", 0, 6), LoopDim("d2", 0, expr.parse("s0*s1"))])
@@ -124,21 +124,6 @@ def test_relations_keep_their_truth(text: str) -> None:
         assert value(normal, p) == value(r, p), (text, normal, p)
 
 
-@settings(max_examples=100, deadline=None)
-@given(RELATIONS)
-def test_truth_only_changes_at_breakpoints(text: str) -> None:
-    r = DIMS.relation(expr.parse(text))
-    d1 = expr.symbol("d1")
-    found = breakpoints(r, d1)
-    if found is None:
-        return
-    for p in POINTS[:: 6 * 7]:
-        at = {value(b, p) for b in found}
-        for i in range(1, 6):
-            if value(r, p | {"d1": i}) != value(r, p | {"d1": i - 1}):
-                assert i in at, (text, r, p, i, at)
-
-
 MODEL = facts(
     [
         LoopDim("d0", 0, expr.parse("s0")),
@@ -184,12 +169,3 @@ def test_what_models_need(source: str, simple: str) -> None:
         assert str(got).lower() == simple
     else:
         assert got == expr.parse(simple)
-
-
-def test_breakpoints_of_a_padded_dim() -> None:
-    d1 = expr.symbol("d1")
-    assert breakpoints(expr.parse("ge(d1, 3)"), d1) == (3,)
-    assert breakpoints(expr.parse("lt(d1, s0 - 2)"), d1) == (expr.parse("s0 - 2"),)
-    assert breakpoints(expr.parse("ge(2*d1, 5)"), d1) == (3,)
-    assert breakpoints(expr.parse("lt(d0, 5)"), d1) == ()
-    assert breakpoints(expr.parse("eq(mod(d1, 2), 0)"), d1) is None
