@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -15,6 +16,9 @@ from xdsl.printer import Printer
 from . import expr
 from .expr import Dim
 from .tensor import raw_angle, split_commas
+
+_TAKEN = re.compile(r"[suv]\d+")
+"""Names of sizes and of index operands."""
 
 
 def raw_brackets(parser: Parser | AttrParser) -> str:
@@ -157,6 +161,8 @@ class DimsAttr(_TextAttr):
             name = name.strip()
             if not eq or not name.isidentifier():
                 raise ValueError(f"expected 'name = extent' or 'name = lo : hi', got {part!r}")
+            if _TAKEN.fullmatch(name):
+                raise ValueError(f"a dim cannot be called {name}: that is a size or an index operand")
             lo, colon, hi = bounds.partition(":")
             low, high = (lo, hi) if colon else ("0", lo)
             dims.append(LoopDim(name, expr.normal(expr.parse(low.strip())), expr.normal(expr.parse(high.strip()))))

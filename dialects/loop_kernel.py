@@ -34,7 +34,9 @@ from .loop_attrs import DimsAttr, IndexAttr
 from .loop_scalar import YieldOp
 from .loop_syntax import (
     COMBINE_RESULTS,
+    check_extents,
     check_kinds,
+    check_results,
     check_scope,
     kinds,
     kinds_text,
@@ -106,6 +108,7 @@ class KernelOp(IRDLOperation):
         if used - sizes:
             raise VerifyException(f"size {sorted(used - sizes)[0]} is not among the kernel's sizes {self.sizes.text}")
         terminator(self.body, EndOp, "loop.kernel")
+        check_extents(self.grid, "loop.kernel", frozenset(), frozenset(sizes))
         check_scope(self.body, frozenset(self.grid.names), frozenset(sizes))
 
     @classmethod
@@ -222,8 +225,7 @@ class ForOp(IRDLOperation):
         last = terminator(self.body, YieldOp, "loop.for")
         if len(last.values) != len(self.reduce):
             raise VerifyException(f"{len(self.reduce)} reduce kinds but {len(last.values)} values are yielded")
-        if len(self.res) != sum(COMBINE_RESULTS[k.data] for k in self.reduce.data):
-            raise VerifyException(f"loop.for has {len(self.res)} results, its reductions give another number")
+        check_results("loop.for", [k.data for k in self.reduce.data], last.values, self.res)
 
     @classmethod
     def parse(cls, parser: Parser) -> ForOp:

@@ -33,8 +33,11 @@ from .loop_syntax import (
     COMBINE_RESULTS,
     SCAN_KINDS,
     STORE_KINDS,
+    check_extents,
     check_kinds,
+    check_results,
     check_scope,
+    check_symbols,
     kinds,
     kinds_text,
     parse_kinds,
@@ -94,34 +97,30 @@ class NestOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        names = (*self.dims.names, *self.reduce.names)
-        if len(set(names)) != len(names):
-            raise VerifyException(f"loop.nest names a dim twice: {', '.join(names)}")
+        domain = DimsAttr.get((*self.dims, *self.reduce))
+        check_extents(domain, "loop.nest", frozenset(), None)
         combine = [k.data for k in self.combine.data]
         if self.scan is not None:
             check_kinds(self.combine, SCAN_KINDS)
             if self.scan.data not in self.dims.names or len(self.reduce):
                 raise VerifyException("a scan runs along one of dims, and has no reduce dims")
-            expected = len(combine)
         else:
             check_kinds(self.combine, COMBINE_RESULTS)
             if bool(combine) != bool(len(self.reduce)):
                 raise VerifyException("reduce dims and combine kinds go together")
-            expected = sum(COMBINE_RESULTS[k] for k in combine)
         last = terminator(self.body, YieldOp, "loop.nest")
         if combine and len(last.values) != len(combine):
             raise VerifyException(f"{len(combine)} combine kinds but {len(last.values)} values are yielded")
-        if len(self.res) != (expected if combine else len(last.values)):
-            raise VerifyException(
-                f"loop.nest has {len(self.res)} results, its body gives {expected or len(last.values)}"
-            )
+        check_results("loop.nest", [] if self.scan is not None else combine, last.values, self.res)
         for r in self.res:
             t = r.type
             if self.out is None and tuple(d.extent for d in self.dims) != t.shape:
                 raise VerifyException(f"result {t.data.text} does not have the shape of the dims {self.dims.text}")
             if self.out is not None and len(self.out) != t.rank:
                 raise VerifyException(f"out {self.out.text} has not one expression per dimension of {t.data.text}")
-        check_scope(self.body, frozenset(names), None)
+        for e in self.out or ():
+            check_symbols("out", e, frozenset(self.dims.names), None)
+        check_scope(self.body, frozenset(domain.names), None)
 
     @classmethod
     def parse(cls, parser: Parser) -> NestOp:
@@ -182,6 +181,7 @@ class ScatterOp(IRDLOperation):
             raise VerifyException(f"base {base.data.text} and result {res.data.text} differ")
         if len(last.index) != base.rank:
             raise VerifyException(f"index {last.index.text} has not one expression per dimension of {base.data.text}")
+        check_extents(self.dims, "loop.scatter", frozenset(), None)
         check_scope(self.body, frozenset(self.dims.names), None)
 
     @classmethod

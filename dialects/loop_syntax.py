@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from . import expr
 from .loop_attrs import DimsAttr, IndexAttr, PredAttr
+from .tensor import TensorType
 
 # kind -> results for one yielded value
 COMBINE_RESULTS: dict[str, int] = {
@@ -85,6 +86,10 @@ def body_ops(region: Region) -> Iterator[Operation]:
 
 def op_symbols(op: Operation) -> set[str]:
     """Names of the symbols an op's own attributes use (v0, v1, … excluded)."""
+    return {n for n in _symbols(op) if not (n[0] == "v" and n[1:].isdigit())}
+
+
+def _symbols(op: Operation) -> set[str]:
     names: set[str] = set()
     for a in op.properties.values():
         if isinstance(a, (IndexAttr, PredAttr)):
@@ -93,7 +98,7 @@ def op_symbols(op: Operation) -> set[str]:
         elif isinstance(a, DimsAttr):
             for d in a:
                 names.update(s.name for s in expr.symbols(d.lo) | expr.symbols(d.hi))
-    return {n for n in names if not (n[0] == "v" and n[1:].isdigit())}
+    return names
 
 
 def check_scope(region: Region, dims: frozenset[str], sizes: frozenset[str] | None) -> None:
@@ -102,17 +107,56 @@ def check_scope(region: Region, dims: frozenset[str], sizes: frozenset[str] | No
         for op in block.ops:
             inner = dims
             if op.name == "loop.for":
-                names = frozenset(cast(Any, op).dims.names)
-                inner = dims | names
-                clash = dims & names
+                own: DimsAttr = cast(Any, op).dims
+                check_extents(own, "loop.for", dims, sizes, nested=True)
+                inner = dims | frozenset(own.names)
+                clash = dims & frozenset(own.names)
                 if clash:
                     raise VerifyException(f"loop.for redefines dim {sorted(clash)[0]} of an enclosing loop")
-            for n in op_symbols(op):
-                known = n in inner or (n in sizes if sizes is not None else n[0] in "suz" and n[1:].isdigit())
-                if not known:
-                    raise VerifyException(f"{op.name}: symbol {n} is neither a dim in scope nor a size")
+            else:
+                operands = {f"v{i}" for i in range(len(getattr(op, "indices", ())))}
+                for n in _symbols(op):
+                    if n not in operands and not _known(n, inner, sizes):
+                        raise VerifyException(f"{op.name}: symbol {n} is no dim in scope, no size and no index operand")
             for r in op.regions:
                 check_scope(r, inner, sizes)
+
+
+def check_extents(
+    dims: DimsAttr, owner: str, outer: frozenset[str], sizes: frozenset[str] | None, *, nested: bool = False
+) -> None:
+    """Names are distinct, and bounds are said in sizes and in dims of enclosing loops; `nested`: or in dims before."""
+    if len(set(dims.names)) != len(dims):
+        raise VerifyException(f"{owner} names a dim twice: {', '.join(dims.names)}")
+    for d in dims:
+        for e in (d.lo, d.hi):
+            check_symbols(f"the extent {d} of {owner}", e, outer, sizes)
+        if nested:
+            outer |= {d.name}
+
+
+def check_symbols(what: str, e: Any, dims: frozenset[str], sizes: frozenset[str] | None) -> None:
+    """The symbols of an expression are sizes or in `dims`."""
+    for n in sorted(s.name for s in expr.symbols(e)):
+        if not _known(n, dims, sizes):
+            raise VerifyException(f"{what} uses {n}, which is no size and no dim in scope")
+
+
+def check_results(owner: str, kinds: Sequence[str], values: Sequence[SSAValue], results: Sequence[SSAValue]) -> None:
+    """Results have the scalar types that `values`, combined by `kinds` (none: as they are), give."""
+    expected: list[Attribute] = []
+    for kind, value in zip(kinds or [""] * len(values), values, strict=True):
+        expected += [i64 if kind in ("argmax", "argmin") else value.type] * COMBINE_RESULTS.get(kind, 1)
+    if len(results) != len(expected):
+        raise VerifyException(f"{owner} has {len(results)} results, its body gives {len(expected)}")
+    for i, (result, type) in enumerate(zip(results, expected, strict=True)):
+        element = result.type.element if isinstance(result.type, TensorType) else result.type
+        if element != type:
+            raise VerifyException(f"result #{i} of {owner} holds {element}, its body gives {type}")
+
+
+def _known(name: str, dims: frozenset[str], sizes: frozenset[str] | None) -> bool:
+    return name in dims or (name in sizes if sizes is not None else name[0] in "suz" and name[1:].isdigit())
 
 
 def terminator(region: Region, what: type[Operation], owner: str) -> Any:

@@ -1,4 +1,5 @@
-"""Verification of a module: every op's own rules, SSA dominance (which xDSL does not check), and a nesting limit.
+"""Verification of a module: every op's own rules, SSA dominance (which xDSL does not check), a nesting limit, and what
+`verify_program` knows of whole programs.
 
 An error names one op and its location; the module is never printed.
 """
@@ -13,6 +14,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from .errors import LamellaVerifyError
+from .verify_program import verify_program
 
 MAX_NESTING = 64
 """Regions within regions. xDSL parses, clones and walks by recursion; about 80 levels exhaust Python's stack."""
@@ -24,6 +26,7 @@ def verify(module: ModuleOp) -> None:
     verify_dominance(module)
     for op in ops:
         verify_op(op)
+    verify_program(module)
 
 
 def verify_op(op: Operation) -> None:

@@ -43,7 +43,7 @@ REJECTED = [
     (nest("[d0 = s0, d1 = 8] scan d0 combine [argmax]"), "unknown combine kind 'argmax'"),
     (nest("[d0 = s0, d1 = 2, d2 = 4] out [d0]"), "has not one expression per dimension"),
     (nest("[d0 = s0, d1 = 8]", f"%0 = loop.load %x[d0] : {X}"), "has not one expression per dimension"),
-    (nest("[d0 = s0, d1 = 8]", f"%0 = loop.load %x[d0, d7] : {X}"), "symbol d7 is neither a dim in scope nor a size"),
+    (nest("[d0 = s0, d1 = 8]", f"%0 = loop.load %x[d0, d7] : {X}"), "symbol d7 is no dim in scope, no size"),
     (nest("[d0 = s0, d1 = 8]", f"%0 = loop.load %x[d0, d1] other 1 : i32 : {X}"), "other must be a f32"),
     (nest("[d0 = s0, d1 = 8]", "%0 = loop.index [d0, d1]"), "takes one expression"),
     (nest("[d0 = s0, d1 = 8]", "%0 = loop.fn nothing(%c) : f32"), "no function 'nothing' of 1 operands"),
@@ -51,7 +51,7 @@ REJECTED = [
     (kernel("loop.for [d0 = 8] {\n loop.yield\n }"), "redefines dim d0"),
     (kernel("%s = loop.for [d1 = 8] reduce [add] {\n loop.yield\n } : f32"), "1 reduce kinds but 0 values"),
     (kernel(f"loop.store %c, %y[d0] : {X}"), "has not one expression per dimension"),
-    (kernel(f"loop.store %c, %y[d0, s9] : {X}"), "symbol s9 is neither a dim in scope nor a size"),
+    (kernel(f"loop.store %c, %y[d0, s9] : {X}"), "symbol s9 is no dim in scope, no size"),
     (kernel(f"loop.store %c, %y[d0, 0] combine sub : {X}"), "unknown combine kind 'sub'"),
     (kernel("", sizes="[]"), "size s0 is not among the kernel's sizes"),
 ]

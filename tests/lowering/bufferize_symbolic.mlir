@@ -14,7 +14,7 @@ builtin.module attributes {lamella.hints = {s0 = 128 : i64, s1 = 4 : i64}} {
   // CHECK: %a = host.slot [[ARENA]] [0]
   // CHECK: %b = host.slot [[ARENA]] [64*s0]
   // CHECK: %c = host.slot [[ARENA]] [0]
-  func.func @turns(%x: !sym.t<[16*s0], f32>) -> !sym.t<[16*s0], f32> {
+  func.func @turns(%x: !sym.t<[16*s0], f32>, %n: !sym.int<s0>) -> !sym.t<[16*s0], f32> {
     %a = loop.launch @reverse(%x) sizes [16*s0] : (!sym.t<[16*s0], f32>) -> !sym.t<[16*s0], f32>
     %b = loop.launch @reverse(%a) sizes [16*s0] : (!sym.t<[16*s0], f32>) -> !sym.t<[16*s0], f32>
     %c = loop.launch @reverse(%b) sizes [16*s0] : (!sym.t<[16*s0], f32>) -> !sym.t<[16*s0], f32>

@@ -1,0 +1,165 @@
+"""What ops cannot check alone: sizes that no argument gives, launches that do not fit their kernel, slots outside of
+their arena.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any, cast
+
+import sympy
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from . import expr, host, loop
+from .errors import LamellaVerifyError
+from .literal import Literal
+from .loop_attrs import DimsAttr, IndexAttr, PredAttr
+from .prims_base import Exprs, Scalar
+from .tensor import SymType, TensorType, itemsize
+
+_SIZE = re.compile(r"[suz]\w*\d+")
+"""Symbols of sizes and other numbers of the program. Dims of loops are bound where they are used."""
+
+
+def verify_program(module: ModuleOp) -> None:
+    """Check the functions of `module` as programs. Raises LamellaVerifyError."""
+    symbols: dict[str, Operation] = {}
+    for op in module.ops:
+        if isinstance(name := op.properties.get("sym_name"), StringAttr):
+            if name.data in symbols:
+                raise LamellaVerifyError(op, f"defines @{name.data} a second time")
+            symbols[name.data] = op
+    for op in module.ops:
+        if op.name in ("func.func", "host.func") and len(op.regions[0].blocks) == 1:
+            _verify_sizes(op)
+            for inner in op.regions[0].block.ops:
+                if isinstance(inner, (loop.LaunchOp, host.LaunchOp)):
+                    _verify_launch(inner, symbols)
+                elif isinstance(inner, host.SlotOp):
+                    _verify_slot(inner)
+
+
+# Sizes
+
+
+def _verify_sizes(function: Operation) -> None:
+    """Each symbol of a size is given by an argument, or by a result above its use."""
+    block = function.regions[0].block
+    known = set(_given(a.type for a in block.args))
+    _expect_known(function, (a.type for a in block.args), known, "argument")
+    for op in block.ops:
+        types = [r.type for r in op.results]
+        known |= set(_given(types))
+        known |= {s for t in types for s in _symbols(t) if s[0] in "uz"}  # torch may give them as parts of a sum
+        _expect_known(op, (*op.properties.values(), *types), known, "op")
+        for region in op.regions:
+            for inner in region.walk():
+                _expect_known(inner, (*inner.properties.values(), *(r.type for r in inner.results)), known, "op")
+
+
+def _expect_known(op: Operation, attributes: Iterable[Attribute], known: set[str], what: str) -> None:
+    for attribute in attributes:
+        for name in _symbols(attribute):
+            if name not in known:
+                raise LamellaVerifyError(
+                    op,
+                    f"uses the size {name}, which nothing above gives: an argument must have it as a size or stride "
+                    f"by itself, or be of type !sym.int<{name}>",
+                )
+
+
+def _given(types: Iterable[Attribute]) -> Iterator[str]:
+    """The symbols that values of these types give: those that stand alone."""
+    for t in types:
+        if isinstance(t, TensorType):
+            yield from (d.name for d in (*t.shape, *t.strides) if isinstance(d, sympy.Symbol))
+        elif isinstance(t, SymType):
+            yield from _symbols(t) if not isinstance(t.expr, sympy.Symbol) and t.dtype == "i1" else ()
+            yield from (t.expr.name,) if isinstance(t.expr, sympy.Symbol) else ()
+
+
+@lru_cache(maxsize=1 << 14)
+def _symbols(attribute: Attribute) -> frozenset[str]:
+    """Names of the sizes in an attribute or type."""
+    return frozenset(s.name for e in _expressions(attribute) for s in expr.symbols(e) if _SIZE.fullmatch(s.name))
+
+
+def _expressions(attribute: Any) -> Iterator[Any]:
+    match attribute:
+        case TensorType():
+            yield from (*attribute.shape, *attribute.strides)
+        case SymType():
+            yield attribute.expr
+        case IndexAttr() | PredAttr():
+            yield from attribute
+        case DimsAttr():
+            for d in attribute:
+                yield from (d.lo, d.hi)
+        case Exprs():
+            yield from attribute.data
+        case Scalar():
+            yield from _in_literal(attribute.value)
+        case Literal():
+            yield from _in_literal(attribute.value)
+        case _:
+            return
+
+
+def _in_literal(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple):
+        for item in cast("tuple[Any, ...]", value):
+            yield from _in_literal(item)
+    elif isinstance(value, sympy.Basic):
+        yield value
+
+
+# Launches and slots
+
+
+def _verify_launch(op: loop.LaunchOp | host.LaunchOp, symbols: dict[str, Operation]) -> None:
+    kernel = symbols.get(op.callee)
+    if kernel is None:
+        known = ", ".join(f"@{name}" for name, s in symbols.items() if isinstance(s, loop.KernelOp)) or "none"
+        raise LamellaVerifyError(op, f"launches @{op.callee}, which is not here; the kernels are {known}")
+    if not isinstance(kernel, loop.KernelOp):  # native code already
+        return
+    if len(op.sizes) != len(kernel.sizes):
+        raise LamellaVerifyError(op, f"gives sizes {op.sizes.text}, @{op.callee} takes {kernel.sizes.text}")
+    sizes = {expr.symbol(expr.text(s)): value for s, value in zip(kernel.sizes, op.sizes, strict=True)}
+    outs: Iterable[SSAValue] = op.outs if isinstance(op, host.LaunchOp) else op.results
+    ins: Iterable[SSAValue] = op.ins if isinstance(op, host.LaunchOp) else op.args
+    for what, given, taken in (("inputs", ins, kernel.ins), ("outputs", outs, kernel.outs)):
+        values = tuple(given)
+        if len(values) != len(taken):
+            raise LamellaVerifyError(op, f"has {len(values)} {what}, @{op.callee} takes {len(taken)}")
+        for value, argument in zip(values, taken, strict=True):
+            _verify_operand(op, cast(TensorType, value.type), cast(TensorType, argument.type), sizes)
+
+
+def _verify_operand(op: Operation, given: TensorType, taken: TensorType, sizes: dict[sympy.Symbol, Any]) -> None:
+    """Whether a kernel finds in memory what it expects. Dims that lie in one piece may have been joined or split."""
+    shape = [expr.substitute(d, sizes) for d in taken.shape]
+    if given.dtype != taken.dtype or _differ(given.numel, expr.product(shape)):
+        at = f" with sizes [{', '.join(map(expr.text, sizes.values()))}]" if sizes else ""
+        raise LamellaVerifyError(op, f"passes {given} where @{cast(Any, op).callee} takes {taken}{at}")
+
+
+def _differ(a: Any, b: Any) -> bool:
+    """Whether two sizes are known to differ."""
+    difference = expr.normal(sympy.expand(a - b))
+    return isinstance(difference, int) and difference != 0
+
+
+def _verify_slot(op: host.SlotOp) -> None:
+    arena = op.arena.owner
+    if not isinstance(arena, host.ArenaOp):
+        raise LamellaVerifyError(op, "takes its bytes from something that is no host.arena")
+    type_ = op.res.type
+    last: Any = sum(((n - 1) * s for n, s in zip(type_.shape, type_.strides, strict=True)), 0)  # pyright: ignore
+    end = op.offset[0] + (last + 1) * itemsize(type_.dtype)
+    room = expr.normal(sympy.expand(arena.bytes[0] - end))
+    if isinstance(room, int) and room < 0 and 0 not in type_.shape:
+        raise LamellaVerifyError(op, f"ends {-room} bytes after the arena of {arena.bytes.text} bytes")
