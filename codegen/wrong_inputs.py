@@ -33,16 +33,21 @@ def explainer(arguments: Sequence[Argument]) -> Callable[[Any], None]:
     def explain(inputs: Any) -> None:
         if not isinstance(inputs, list):
             raise TypeError(f"expected a list of inputs, got {type(inputs).__name__}")
-        if len(inputs) != len(arguments):
-            raise TypeError(f"expected {len(arguments)} inputs, got {len(inputs)}")
-        symbols: dict[str, tuple[Any, str]] = {}
-        for argument, value in zip(arguments, inputs, strict=True):
-            _explain_one(argument, value, symbols)
-        for argument, value in zip(arguments, inputs, strict=True):
-            _explain_sizes(argument, value, symbols)
+        check_inputs(arguments, inputs)
         raise TypeError("the inputs are not what the graph was compiled for")
 
     return explain
+
+
+def check_inputs(arguments: Sequence[Argument], inputs: Sequence[Any]) -> None:
+    """Raises TypeError or ValueError for the first input that is not what is expected."""
+    if len(inputs) != len(arguments):
+        raise TypeError(f"expected {len(arguments)} inputs, got {len(inputs)}")
+    symbols: dict[str, tuple[Any, str]] = {}
+    for argument, value in zip(arguments, inputs, strict=True):
+        _explain_one(argument, value, symbols)
+    for argument, value in zip(arguments, inputs, strict=True):
+        _explain_sizes(argument, value, symbols)
 
 
 def _explain_one(argument: Argument, value: Any, symbols: dict[str, tuple[Any, str]]) -> None:

@@ -10,32 +10,23 @@ import argparse
 import os
 import re
 import sys
-import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO
 
 from xdsl.passes import ModulePass
 
 from ..dialects.errors import LamellaError, LamellaSyntaxError, LamellaVerifyError
 from ..dialects.text import Source, decode, parse_source, print_module
-from ..dialects.verify import verify
-from ..lowering.pass_manager import IRPrinter, PassError, PassManager, PassRecord, statistics_table, timing_table
+from ..lowering.pass_manager import IRPrinter, PassManager, PassRecord, statistics_table, timing_table
 from ..lowering.pipeline_text import describe_pass, parse_passes, pipeline_for, pipeline_to
 from ..lowering.registry import LEVELS, PASSES, TARGETS, passes_to
 from .diagnostics import Diagnostic, check_diagnostics, expectations
-
-USER_ERROR = 1
-INTERNAL_ERROR = 2
+from .source import USER_ERROR, Arguments, boundary, check, read, reason
 
 _SEPARATOR = re.compile(r"^// -----[^\n]*\n?", re.MULTILINE)
 _WITH_NAMES = ("--print-ir-before", "--print-ir-after")
-
-
-class _Arguments(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise LamellaError(f"{message}; --help shows the options")
 
 
 def main(
@@ -49,36 +40,19 @@ def main(
     argv = sys.argv[1:] if argv is None else argv
     # `--print-ir-after` alone means every pass; with argparse's optional value it would swallow the file name after it.
     argv = [f"{a}=" if a in _WITH_NAMES else a for a in argv]
-    try:
+
+    def run() -> int:
         parser = _parser()
         if "-h" in argv or "--help" in argv:
             out.write(parser.format_help())
             return 0
-        code = _run(parser.parse_args(argv), stdin or sys.stdin, out, err)
-        out.flush()
-        return code
-    except BrokenPipeError:  # the reader left, as `head` does; Python would complain of it once more when it exits
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except LamellaError as error:
-        message = str(error)
-        err.write(message if isinstance(error, LamellaSyntaxError) else f"lamella-opt: error: {message}")
-        err.write("\n")
-        return USER_ERROR
-    except Exception as error:  # the tool's boundary: whatever it is, the user gets a message and an exit code
-        message = str(error) if isinstance(error, PassError) else f"{type(error).__name__}: {error}"
-        err.write(f"lamella-opt: internal error: {message}\n")
-        if isinstance(error, PassError) and error.reproducer is not None:
-            err.write(f"  reproducer: {error.reproducer} (its first line is the command)\n")
-        if "--debug" in argv:
-            err.write("".join(traceback.format_exception(error)))
-        else:
-            err.write("  --debug shows the traceback\n")
-        return INTERNAL_ERROR
+        return _run(parser.parse_args(argv), stdin or sys.stdin, out, err)
+
+    return boundary("lamella-opt", run, out, err, debug="--debug" in argv)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Arguments("lamella-opt", description="Run passes over a module of any level.", allow_abbrev=False)
+    parser = Arguments("lamella-opt", description="Run passes over a module of any level.", allow_abbrev=False)
     parser.add_argument("input", nargs="?", default="-", help="file to read; - or nothing for standard input")
     parser.add_argument("-o", "--output", default="-", metavar="FILE", help="write the module here, not to stdout")
     what = parser.add_argument_group("what to run")
@@ -109,7 +83,7 @@ def _run(arguments: argparse.Namespace, stdin: IO[str], stdout: IO[str], stderr:
         stdout.write("".join(f"--to {level}: {','.join(passes_to(level))}\n" for level in LEVELS))
         return 0
     _check_names(arguments, _passes(arguments))
-    name, content = _read(arguments.input, stdin)
+    name, content = read(arguments.input, stdin)
     text = decode(content, name)
     failed = False
     outputs: list[str] = []
@@ -147,7 +121,7 @@ def _process(chunk: str, name: str, line_offset: int, arguments: argparse.Namesp
         return result
     try:
         if not arguments.no_verify:
-            verify(source.module)
+            check(source)
         result.records = _manager(arguments, name, stderr).run(source.module)
         result.text = print_module(source.module, locations=arguments.print_locations, generic=arguments.generic)
     except LamellaVerifyError as error:
@@ -216,16 +190,6 @@ def _check_names(arguments: argparse.Namespace, passes: Sequence[ModulePass]) ->
                 raise LamellaError(f"{flag}: '{name}' is not in the pipeline ({', '.join(present) or 'empty'})")
 
 
-def _read(path: str, stdin: IO[str]) -> tuple[str, str | bytes]:
-    if path == "-":
-        buffer: IO[bytes] | None = getattr(stdin, "buffer", None)
-        return "<stdin>", stdin.read() if buffer is None else buffer.read()
-    try:
-        return path, Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        raise LamellaError(f"cannot read '{path}': {_reason(error)}") from None
-
-
 def _write(path: str, text: str, stdout: IO[str]) -> None:
     if path == "-":
         stdout.write(text)
@@ -233,11 +197,7 @@ def _write(path: str, text: str, stdout: IO[str]) -> None:
     try:
         Path(path).write_text(text, encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise LamellaError(f"cannot write '{path}': {_reason(error)}") from None
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise LamellaError(f"cannot write '{path}': {reason(error)}") from None
 
 
 def _chunks(text: str) -> Iterator[tuple[int, str]]:

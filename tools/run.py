@@ -10,28 +10,22 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any
 
-from ..dialects import expr
-from ..dialects.errors import LamellaError, LamellaSyntaxError
-from ..dialects.tensor import TORCH_DTYPES, SymType, TensorType, is_float
-from ..dialects.text import decode, parse_module
-from ..dialects.verify import verify
+from ..dialects.errors import LamellaError
+from .inputs import DIGITS, check_inputs, first_line, load_inputs, random_inputs
+from .source import USER_ERROR as USER_ERROR
+from .source import Arguments, boundary, checked, read
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from xdsl.dialects.builtin import ModuleOp
-
-USER_ERROR, INTERNAL_ERROR = 1, 2
-
-
-class _Arguments(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise LamellaError(f"{message}; --help shows the options")
 
 
 def _parser() -> argparse.ArgumentParser:
-    p = _Arguments("lamella-run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    raw = argparse.RawDescriptionHelpFormatter
+    p = Arguments("lamella-run", description=__doc__, formatter_class=raw, allow_abbrev=False)
     p.add_argument("input", help="the module: a file, or - for standard input")
     p.add_argument("-i", "--inputs", metavar="FILE", help=".pt or .npz with the inputs")
     p.add_argument("--seed", type=int, default=0, help="of the random inputs")
@@ -42,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--native", action="store_true", help="take the module down to machine code first, at any level")
     p.add_argument("--compare-levels", action="store_true", help="lower pass by pass, run every level, compare")
     p.add_argument("--tolerance", type=float, default=1e-4, help="relative, for --compare-levels")
+    p.add_argument("--debug", action="store_true", help="show the traceback of an internal error")
     return p
 
 
@@ -54,159 +49,81 @@ def main(
     """Run the tool; exit code 0, 1 for a user's error or levels that differ, 2 for a bug of ours."""
     out, err = stdout or sys.stdout, stderr or sys.stderr
     argv = sys.argv[1:] if argv is None else argv
-    try:
+
+    def run() -> int:
         if "-h" in argv or "--help" in argv:
             out.write(_parser().format_help())
             return 0
         return _run(_parser().parse_args(argv), stdin or sys.stdin, out)
-    except LamellaSyntaxError as error:
-        err.write(f"{error}\n")
-        return USER_ERROR
-    except LamellaError as error:
-        err.write(f"lamella-run: error: {error}\n")
-        return USER_ERROR
-    except Exception as error:  # the tool's boundary: whatever it is, the user gets a message and an exit code
-        err.write(f"lamella-run: internal error: {type(error).__name__}: {error}\n")
-        return INTERNAL_ERROR
+
+    return boundary("lamella-run", run, out, err, debug="--debug" in argv)
 
 
 def _run(arguments: argparse.Namespace, stdin: IO[str], out: IO[str]) -> int:
     import torch
 
-    module = _read(arguments.input, stdin)
+    name, text = read(arguments.input, stdin)
+    module = checked(text, name).module
     sizes = _sizes(arguments.size)
-    inputs = load_inputs(module, arguments.inputs) if arguments.inputs else random_inputs(
-        module, seed=arguments.seed, high=arguments.high, sizes=sizes
-    )  # fmt: skip
+    if arguments.inputs:
+        inputs = load_inputs(module, arguments.inputs)
+        check_inputs(module, inputs)
+    else:
+        inputs = random_inputs(module, seed=arguments.seed, high=arguments.high, sizes=sizes)
     if arguments.compare_levels:
         return compare_levels(module, inputs, arguments.tolerance, out)
     outputs = execute(_lowered(module, _passes()[_first_pass(module) :]) if arguments.native else module, inputs)
     for i, o in enumerate(outputs):
         out.write(f"output {i}: {describe(o, full=arguments.show)}\n")
     if arguments.output:
-        torch.save(list(outputs), arguments.output)
+        try:
+            torch.save(list(outputs), arguments.output)
+        except (OSError, RuntimeError) as error:
+            raise LamellaError(f"cannot write '{arguments.output}': {first_line(error)}") from None
     return 0
-
-
-def _read(name: str, stdin: IO[str]) -> ModuleOp:
-    try:
-        data: str | bytes = stdin.read() if name == "-" else Path(name).read_bytes()
-    except OSError as error:
-        raise LamellaError(f"cannot read {name}: {error.strerror}") from error
-    shown = "<stdin>" if name == "-" else name
-    module = parse_module(decode(data, shown), filename=shown)
-    verify(module)
-    return module
 
 
 def _sizes(given: Sequence[str]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for text in given:
         name, _, value = text.partition("=")
-        if not value.isdigit():
+        if not value.isdecimal() or len(value) > DIGITS:
             raise LamellaError(f"--size {text}: expected a name and a number, such as s0=4")
         sizes[name] = int(value)
     return sizes
 
 
-def signature(module: ModuleOp) -> list[tuple[str, TensorType | SymType]]:
-    """Name and type of every argument of @main, at any level. Raises LamellaError where there is no @main."""
-    described = module.attributes.get("lamella.arguments")
-    if described is not None:  # a native program takes one list
-        pairs = iter(described.data)  # pyright: ignore
-        return [(name.data, type) for name, type in zip(pairs, pairs, strict=True)]
-    for op in module.ops:
-        name = op.properties.get("sym_name")
-        if getattr(name, "data", None) != "main":
-            continue
-        args = op.regions[0].block.args
-        return [(a.name_hint or f"arg{a.index}", a.type) for a in args]  # pyright: ignore
-    raise LamellaError("the module has no function @main to run")
-
-
-def random_inputs(module: ModuleOp, *, seed: int = 0, high: int = 2, sizes: dict[str, int] | None = None) -> list[Any]:
-    """Seeded inputs of the types that @main takes; sizes not given come from the module's hints, or are 2, 3, 4, …"""
-    import torch
-
-    torch.manual_seed(seed)
-    values = dict(sizes or {})
-    hints = module.attributes.get("lamella.hints")
-    known = {k: v.value.data for k, v in hints.data.items()} if hints is not None else {}  # pyright: ignore
-    arguments = signature(module)
-    symbols = {s.name for _, t in arguments for e in _expressions(t) for s in expr.symbols(e)}
-    for name in sorted(symbols):
-        values.setdefault(name, known.get(name, 2 + len(values)))
-    return [_random(t, values, high) for _, t in arguments]
-
-
-def _expressions(t: TensorType | SymType) -> Sequence[Any]:
-    return (*t.shape, *t.strides) if isinstance(t, TensorType) else (t.expr,)
-
-
-def _random(t: TensorType | SymType, values: dict[str, int], high: int) -> Any:
-    import torch
-
-    if isinstance(t, SymType):
-        return expr.evaluate(t.expr, values)
-    shape = [expr.evaluate(d, values) for d in t.shape]
-    strides = [expr.evaluate(d, values) for d in t.strides]
-    dtype = getattr(torch, TORCH_DTYPES[t.dtype])
-    if is_float(t.dtype) or t.dtype[0] == "c":
-        data = torch.randn(shape, dtype=torch.float32).to(dtype)
-    else:
-        data = torch.randint(0, 2 if t.dtype == "i1" else high, shape).to(dtype)
-    return data if t.is_contiguous else torch.empty_strided(shape, strides, dtype=dtype).copy_(data)
-
-
-def load_inputs(module: ModuleOp, path: str) -> list[Any]:
-    """The inputs from a `.pt` or `.npz` file, in the order of @main's arguments."""
-    import numpy
-    import torch
-
-    names = [n for n, _ in signature(module)]
-    try:
-        if path.endswith(".npz"):
-            with numpy.load(path) as arrays:
-                stored: Any = {k: torch.from_numpy(arrays[k]) for k in arrays.files}
-        else:
-            stored = torch.load(path, weights_only=True)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise LamellaError(f"cannot read inputs from {path}: {error}") from error
-    if isinstance(stored, dict):
-        table: dict[str, Any] = stored  # pyright: ignore[reportUnknownVariableType]
-        if set(names) <= set(table):
-            return [table[n] for n in names]
-        positional = [f"arr_{i}" for i in range(len(names))]
-        if set(positional) == set(table):
-            return [table[n] for n in positional]
-        raise LamellaError(f"{path} has {sorted(table)}, @main takes {names}")
-    if len(stored) != len(names):
-        raise LamellaError(f"{path} has {len(stored)} inputs, @main takes {len(names)}")
-    return list(stored)
-
-
 def execute(module: ModuleOp, inputs: Sequence[Any]) -> list[Any]:
     """The outputs of @main: interpreted at the aten, prims and loop levels, native at the host and llvm levels.
 
-    Inputs are not modified: they are copied first. The module is not modified.
+    Inputs are not modified: they are copied first. The module is not modified. Raises LamellaError.
     """
     import torch
 
-    copies = [
-        i.detach().clone(memory_format=torch.preserve_format) if isinstance(i, torch.Tensor) else i for i in inputs
-    ]
+    copies = [_copy(i) if isinstance(i, torch.Tensor) else i for i in inputs]
     main = next((op for op in module.ops if getattr(op.properties.get("sym_name"), "data", None) == "main"), None)
     if main is None:
         raise LamellaError("the module has no function @main to run")
     if main.name == "func.func":
         from ..codegen.interpreter import run_module
 
-        return list(run_module(module, copies))
-    from .. import driver
+        run: Any = partial(run_module, module)
+    else:
+        from .. import driver
 
-    if main.name == "host.func":
-        module = _lowered(module, _passes()[-2:])
-    return list(driver.native(module, driver.target_of(driver.Options()))(copies))
+        if main.name == "host.func":
+            module = _lowered(module, _passes()[-2:])
+        run = driver.native(module, driver.target_of(driver.Options()))
+    try:
+        return list(run(copies))
+    except IndexError as error:  # what the data asks for
+        raise LamellaError(str(error)) from None
+
+
+def _copy(t: Tensor) -> Tensor:
+    """A tensor with the same values, sizes and strides, and the same places for elements that share one."""
+    storage = t.detach().untyped_storage().clone()
+    return t.new_empty(0).set_(storage, t.storage_offset(), t.size(), t.stride())
 
 
 def describe(value: Any, *, full: bool = False) -> str:

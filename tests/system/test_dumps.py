@@ -14,7 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from lamella import driver
+from lamella.dialects.hints import size_hints
+from lamella.dialects.text import parse_module
 from lamella.tools import opt, run
+from lamella.tools.inputs import random_inputs
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -64,11 +67,13 @@ def test_each_file_becomes_the_same_program(dump: Path, tmp_path: Path) -> None:
     files = sorted(dump.glob("*.mlir"))
     last = files[-1].read_text()
     outputs: list[list[Tensor]] = []
+    symbols = size_hints(parse_module(files[0].read_text()))
+    sizes = [word for i, name in enumerate(symbols) for word in ("--size", f"{name}={5 - i}")]
     for i, file in enumerate(files):
         arguments = ["-p", ",".join(passes[i:])] if passes[i:] else []
         text = tool(opt.main, file, "--print-locations", *arguments)
         assert text == last, file.name
-        tool(run.main, file, "--size", "s0=5", "--size", "s1=4", "-o", tmp_path / "native.pt", "--native")
+        tool(run.main, file, *sizes, "-o", tmp_path / "native.pt", "--native")
         outputs.append(torch.load(tmp_path / "native.pt"))
     for got in outputs:
         assert all(torch.equal(g, w) for g, w in zip(got, outputs[0], strict=True))
@@ -92,8 +97,8 @@ def test_compare_levels(dump: Path, stage: str) -> None:
 
 def test_inputs_from_a_file(dump: Path, tmp_path: Path) -> None:
     """The same inputs, by position, for the first and the last file."""
-    module = run._read(str(dump / "00-aten.mlir"), io.StringIO())
-    inputs = run.random_inputs(module, sizes={"s0": 2, "s1": 3}, seed=1)
+    module = parse_module((dump / "00-aten.mlir").read_text())
+    inputs = random_inputs(module, sizes={name: 2 + i for i, name in enumerate(size_hints(module))}, seed=1)
     torch.save(inputs, tmp_path / "in.pt")
     results: list[list[Tensor]] = []
     for name in ("00-aten", "09-host-to-llvm"):

@@ -26,7 +26,7 @@ def call(*arguments: str, text: str = TEXT) -> tuple[int, str, str]:
 @pytest.mark.parametrize(
     ("arguments", "text", "message"),
     [
-        (["nowhere.mlir"], TEXT, "cannot read nowhere.mlir: No such file"),
+        (["nowhere.mlir"], TEXT, "cannot read 'nowhere.mlir': No such file"),
         (["-"], "func.func @main(", "<stdin>:1:"),
         (["-"], "builtin.module {}", "the module has no function @main to run"),
         (["-", "--size", "s0"], TEXT, "--size s0: expected a name and a number"),
