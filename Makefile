@@ -30,9 +30,10 @@ path:
 	@ln -sfn ../.. build/path/lamella
 
 $(READY): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit("Lamella needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt $(TORCH_INDEX) --editable '.[dev]'
+	@$(PYTHON) -c 'import sys; sys.exit("Lamella needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
+	@echo "Setting up $(VENV): PyTorch for the CPU and the tools, a few minutes the first time."
+	@$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt $(TORCH_INDEX) --editable '.[dev]'
 	@touch $@
 
 clean:

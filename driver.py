@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .frontend.capture import CapturedModule
     from .frontend.explain import Explanation
     from .lowering.gpu_target import GpuTarget
+    from .lowering.kernel_story import KernelStory, StoryTeller
+    from .lowering.origins import Call
     from .lowering.pass_manager import PassRecord
     from .lowering.target import CpuTarget
 
@@ -69,9 +71,11 @@ def explain(program: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanati
 
     A backward graph is there when the call makes a result that requires gradients and torch compiles it at once.
     """
+    from functools import partial
+
     from .frontend.explain import explain_with
 
-    return explain_with(_compile_or_give_up, program, *args, **kwargs)
+    return explain_with(partial(_compile_or_give_up, stories=True), program, *args, **kwargs)
 
 
 def lower(module: ModuleOp | CapturedModule | str, to: str = "loop") -> ModuleOp:
@@ -96,7 +100,8 @@ class Compilation:
     stages: list[tuple[str, str]] = field(default_factory=list)
     kernels: list[dict[str, Any]] = field(default_factory=list)
     decisions: list[str] = field(default_factory=list)
-    calls: list[tuple[str, str]] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    stories: list[KernelStory] = field(default_factory=list)
 
 
 def target_of(options: Options) -> CpuTarget:
@@ -153,19 +158,20 @@ def run_passes(
     return PassManager(parse_passes(passes), verify=verify, after=after).run(module)
 
 
-def compile_module(module: ModuleOp, options: Options | None = None) -> Compilation:
+def compile_module(module: ModuleOp, options: Options | None = None, *, stories: bool = False) -> Compilation:
     """Native code for an aten-level module, from the cache on disk where it has been compiled before.
 
-    The key is the module's text, the compiler's own source, the options and the machine. `module` is used up. Raises
-    LamellaError for bad IR, and PassError or CodegenError, with the file that reproduces it, for a bug of ours.
+    The key is the module's text, the compiler's own source, the options and the machine. `module` is used up. With
+    `stories`, nothing comes from the cache, and each kernel is kept as text at every level. Raises LamellaError for bad
+    IR, and PassError or CodegenError, with the file that reproduces it, for a bug of ours.
     """
     from .dialects.collection import without_collection
 
     with without_collection():
-        return _compile_module(module, options or Options())
+        return _compile_module(module, options or Options(), stories)
 
 
-def _compile_module(module: ModuleOp, options: Options) -> Compilation:
+def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilation:
     from .codegen.cache import cache_key, compiler_version, default_cache
     from .dialects.text import print_module
 
@@ -174,7 +180,7 @@ def _compile_module(module: ModuleOp, options: Options) -> Compilation:
     text = print_module(module, locations=True)
     gpu = gpu_of(options) if "device=cuda" in text else None
     key = ""
-    if options.cache and not dumping:
+    if options.cache and not dumping and not tell:
         key = cache_key(text, compiler_version(), options.key, target.key, *([gpu.key] if gpu else []))
         found = default_cache().get("graph", key)
         if found is not None:
@@ -182,27 +188,34 @@ def _compile_module(module: ModuleOp, options: Options) -> Compilation:
     stages: list[tuple[str, str]] = []
     notes: dict[str, Any] = {}
     after: list[Callable[..., None]] = [lambda _i, p, m: _take_notes(p.name, m, notes)]
+    teller: StoryTeller | None = None
+    if dumping or tell:
+        from .lowering.kernel_story import StoryTeller
+
+        teller = StoryTeller(module)
+        after.append(teller.after)
     if dumping:
         stages.append(("aten", text))
         after.append(lambda _i, p, m: stages.append((p.name, print_module(m, locations=True))))
     passes = pipeline(options, target, gpu)
     try:
         records = run_passes(module, passes, verify=options.verify, after=after)
-        compilation = Compilation(native(module, target, gpu), records, stages=stages, **notes)
+        stories = teller.stories() if teller is not None else []
+        compilation = Compilation(native(module, target, gpu), records, stages=stages, stories=stories, **notes)
     except Exception as error:  # whatever it is, what led to it is kept
         _note_reproducer(error, text, passes)
         raise
     if dumping:
         from .codegen.dump import write_dump
 
-        write_dump(Path(dumping), stages, compilation.kernels, compilation.decisions, compilation.calls)
+        write_dump(Path(dumping), stages, compilation.kernels, compilation.decisions, compilation.calls, stories)
     if key:
         kept = {"graph": compilation.graph, **notes}
         default_cache().put("graph", key, pickle.dumps(kept))
     return compilation
 
 
-def _compile_or_give_up(module: ModuleOp, options: Options) -> Compilation:
+def _compile_or_give_up(module: ModuleOp, options: Options, *, stories: bool = False) -> Compilation:
     """`compile_module`; where that meets a bug of ours, UnsupportedGraph, so that the graph runs eagerly and a warning
     says so, unless the user wants an error (`strict`, `verify`).
     """
@@ -213,7 +226,7 @@ def _compile_or_give_up(module: ModuleOp, options: Options) -> Compilation:
     target_of(options)  # what is wrong with this or the next line is the user's to mend, not a bug
     default_cache()
     try:
-        return compile_module(module, options)
+        return compile_module(module, options, stories=stories)
     except MissingTriton as error:
         raise UnsupportedGraph(str(error)) from error
     except Exception as error:  # the user's program goes on, whatever it is
@@ -263,9 +276,10 @@ def _take_notes(name: str, module: ModuleOp, notes: dict[str, Any]) -> None:
     from .lowering import report
 
     if name == "loop-schedule":
-        notes["kernels"] = report.kernels(module)
         notes["decisions"] = report.decisions(module)
         notes["calls"] = report.calls(module)
+    elif name == "bufferize":  # makes variants of kernels
+        notes["kernels"] = report.kernels(module)
 
 
 def fingerprint() -> str:

@@ -30,6 +30,12 @@ class FastPrinter(Printer):
         """All that was printed so far."""
         return "".join(self._parts)
 
+    def text_of(self, op: Operation) -> str:
+        """The text of `op` alone, with the names that values were given before."""
+        start = len(self._parts)
+        self.print_op(op)
+        return "".join(self._parts[start:])
+
     def print_string(self, text: str, *, indent: int | None = None) -> None:
         if "\n" not in text:
             self._current_column += len(text)

@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from torch._ops import OpOverload
 from torch.fx import GraphModule
@@ -41,7 +41,10 @@ class Compilation(Protocol):
     def decisions(self) -> list[str]: ...
 
     @property
-    def calls(self) -> list[tuple[str, str]]: ...
+    def calls(self) -> list[Call]: ...
+
+    @property
+    def stories(self) -> list[KernelStory]: ...
 
 
 Compile = Callable[[ModuleOp, Options], Compilation]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch.fx import GraphModule
 
+from ..lowering.kernel_story import KernelStory
 from ..lowering.options import Options
+from ..lowering.origins import Call
+from ..lowering.report_page import count, graph_section, listing, page
 from .backend import Backend, Compile, Event
 
 
@@ -35,52 +40,87 @@ class GraphReport:
     """How often each ATen operator is called in the imported graph."""
     kernels: list[dict[str, Any]]
     """One record per kernel, as in `kernels.json`: name, launches, ops, lines, bytes, flops."""
-    calls: list[tuple[str, str]]
-    """Operators that stay calls into ATen, each with its source line."""
+    calls: list[Call]
+    """Operators that stay calls into ATen, with source line and reason."""
     decisions: list[str]
     """Fusion decisions with their costs."""
+    stories: list[KernelStory]
+    """Each kernel at every level."""
     reason: str
     """Why the graph runs eagerly; "" if it was compiled."""
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
+    @property
+    def title(self) -> str:
+        return f"{self.kind} graph: {count(sum(self.operators.values()), 'ATen operator')}"
+
+    def html(self, anchor: str = "g") -> str:
+        """The part of the page about this graph."""
+        return graph_section(
+            self.title,
+            self.kernels,
+            self.calls,
+            self.decisions,
+            self.stories,
+            anchor=anchor,
+            note=f"Runs eagerly: {self.reason}" if self.reason else "",
+        )
+
     def _lines(self) -> Iterator[str]:
-        yield f"{self.kind} graph: {sum(self.operators.values())} ATen operators"
+        yield self.title
         if self.reason:
             yield f"  runs eagerly: {self.reason}"
             return
-        yield f"  {len(self.kernels)} kernels, {len(self.calls)} calls into ATen"
+        yield f"  {count(len(self.kernels), 'kernel')}, {count(len(self.calls), 'call')} into ATen"
         for kernel in self.kernels:
-            times = f" x{kernel['launches']}" if kernel.get("launches", 1) > 1 else ""
+            times = f" x{kernel['launches']}" if kernel["launches"] > 1 else ""
             cost = ", ".join(f"{key} {kernel[key]}" for key in ("bytes", "flops") if key in kernel)
             yield f"  kernel {kernel['name']}{times}" + (f" ({cost})" if cost else "")
-            for line in kernel.get("lines", []):
+            for line in kernel["lines"]:
                 yield f"      {line}"
-        lines: dict[str, list[str]] = {}
-        for name, line in self.calls:
-            lines.setdefault(name, []).append(line)
-        for name, places in lines.items():
-            yield f"  call {name} x{len(places)}: {', '.join(dict.fromkeys(places))}"
+        places: dict[tuple[str, str], list[str]] = {}
+        for name, line, reason in self.calls:
+            places.setdefault((name, reason), []).append(line)
+        for (name, reason), lines in places.items():
+            yield f"  call {name} x{len(lines)} ({reason}): {', '.join(dict.fromkeys(lines))}"
         for decision in self.decisions:
             yield f"  {decision}"
 
 
 @dataclass
 class Explanation:
-    """The report of `lamella.explain`; `str()` is for reading."""
+    """The report of `lamella.explain`: `str()` is for reading, `save` writes a page for a browser."""
 
     graphs: list[GraphReport] = field(default_factory=list)
     breaks: list[Break] = field(default_factory=list)
     guards: list[str] = field(default_factory=list)
     """What must hold of the inputs for the compiled code to be used again."""
 
+    @property
+    def summary(self) -> str:
+        parts = (count(len(self.graphs), "graph"), count(len(self.breaks), "graph break"))
+        return ", ".join((*parts, count(len(self.guards), "guard")))
+
     def __str__(self) -> str:
-        parts = [f"{len(self.graphs)} graphs, {len(self.breaks)} graph breaks, {len(self.guards)} guards"]
+        parts = [self.summary]
         parts += [f"break at {b}" for b in self.breaks]
         parts += map(str, self.graphs)
         parts += ["guards:", *(f"  {guard}" for guard in self.guards)] if self.guards else []
         return "\n".join(parts)
+
+    def html(self) -> str:
+        """The report as one HTML page: each kernel at every level beside its Python lines, calls, decisions, guards."""
+        sections = [f"<p>{self.summary}</p>", *listing("Graph breaks", [str(b) for b in self.breaks])]
+        sections += [graph.html(f"g{i}") for i, graph in enumerate(self.graphs)]
+        return page("What became of the program", [*sections, *listing("Guards", self.guards)])
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write `html()` to a file, and return its path. Raises OSError."""
+        target = Path(path)
+        target.write_text(self.html(), encoding="utf-8")
+        return target
 
 
 def explain_with(compile: Compile, program: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Explanation:
@@ -106,8 +146,8 @@ def report(event: Event) -> GraphReport:
     """The report of one graph."""
     made = event.compilation
     if made is None:
-        return GraphReport(event.kind, event.operators, [], [], [], event.reason)
-    return GraphReport(event.kind, event.operators, made.kernels, made.calls, made.decisions, "")
+        return GraphReport(event.kind, event.operators, [], [], [], [], event.reason)
+    return GraphReport(event.kind, event.operators, made.kernels, made.calls, made.decisions, made.stories, "")
 
 
 def _break(graph: GraphModule) -> Break | None:

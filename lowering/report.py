@@ -4,39 +4,55 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    CallSiteLoc,
-    FileLineColLoc,
-    FusedLoc,
-    ModuleOp,
-    NameLoc,
-    StringAttr,
-)
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument
 
-from ..dialects import expr
+from ..dialects import expr, host
+from ..dialects.aten import AtenOp
 from ..dialects.loop import IndexAttr, KernelOp, LaunchOp
+from ..dialects.tensor import TensorType
+from .origins import Call, lines, origins
+from .promotion import COMPUTE_DTYPES
+
+_LIBRARY = {
+    "matrix product: ATen's library is called": frozenset(
+        {"mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "vdot", "_int_mm", "linear"}
+    ),
+    "convolution: ATen's library is called": frozenset(
+        {"convolution", "convolution_backward", "_convolution", "mkldnn_convolution"}
+    ),
+    "sorting: ATen's is called": frozenset({"sort", "argsort", "topk", "kthvalue", "msort", "unique_dim", "_unique2"}),
+    "how large the result is depends on the data": frozenset({"nonzero", "masked_select", "_local_scalar_dense"}),
+}
 
 
-def lines(location: Any) -> list[str]:
-    """The `file:line` places of a location, in order, each once."""
-    found: dict[str, None] = {}
+def why(op: AtenOp) -> str:
+    """Why an operator stays a call."""
+    from .aten_to_prims import RULES  # with all its tables: only whoever asks has to load them
 
-    def visit(loc: Any) -> None:
-        if isinstance(loc, FileLineColLoc):
-            found[f"{loc.filename.data}:{loc.line.data}"] = None
-        elif isinstance(loc, NameLoc):
-            visit(loc.location)
-        elif isinstance(loc, CallSiteLoc):
-            visit(loc.callee)
-        elif isinstance(loc, FusedLoc):
-            assert isinstance(loc.locations, ArrayAttr)
-            for part in loc.locations.data:
-                visit(part)
+    if (custom := op.schema.name.partition(".")[0]) not in ("aten", "torch_prims"):
+        return f"a custom operator of '{custom}'"
+    name = op.schema.name.split(".")[1]
+    if "scaled_dot_product" in name or "attention" in name:
+        return "attention: ATen's fused kernel is called"
+    for reason, names in _LIBRARY.items():
+        if name in names:
+            return reason
+    tensors = [v.type for v in (*op.operands, *op.results) if isinstance(v.type, TensorType)]
+    if elsewhere := sorted({t.device for t in tensors} - {"cpu"}):
+        return f"its tensors are on {elsewhere[0]}"
+    if op.schema.mutates:
+        return "it writes into an argument of the program" if _writes_argument(op) else "it writes in place"
+    if other := sorted({t.dtype for t in tensors} - COMPUTE_DTYPES):
+        return f"kernels do not compute with {other[0]}"
+    if "nondeterministic_seeded" in op.schema.tags:
+        return "random numbers: torch's generator is called, so that seeds give eager's numbers"
+    return "its lowering does not cover these arguments" if op.name in RULES else "it has no lowering"
 
-    visit(location)
-    return list(found)
+
+def _writes_argument(op: AtenOp) -> bool:
+    return any(a.mutated and isinstance(v, BlockArgument) for a, v in zip(op.schema.args, op.args(), strict=True))
 
 
 def _value(attribute: Any) -> Any:
@@ -50,21 +66,35 @@ def _value(attribute: Any) -> Any:
 
 
 def kernels(module: ModuleOp) -> list[dict[str, Any]]:
-    """One record per kernel: name, launches, ops, source lines, bytes and flops as expressions of its sizes."""
+    """One record per kernel: name, launches, ops, source lines, bytes and flops as expressions of its sizes.
+
+    `ops` maps each operator to the lines it is written in, `lines` are those of all of them.
+    """
     launches: dict[str, int] = {}
     for op in module.walk():
-        if isinstance(op, LaunchOp):
+        if isinstance(op, (LaunchOp, host.LaunchOp)):
             launches[op.callee] = launches.get(op.callee, 0) + 1
     return [
         {
             "name": op.sym_name.data,
             "launches": launches.get(op.sym_name.data, 0),
+            "ops": _operators(op),
             "lines": lines(op.location),
-            **{k: _value(op.attributes[k]) for k in ("ops", "bytes", "flops") if k in op.attributes},
+            **{k: _value(op.attributes[k]) for k in ("bytes", "flops") if k in op.attributes},
         }
         for op in module.ops
         if isinstance(op, KernelOp)
     ]
+
+
+def _operators(kernel: KernelOp) -> dict[str, list[str]]:
+    """The operators that a kernel computes, each with its lines."""
+    named = kernel.attributes.get("ops")
+    found: dict[str, dict[str, None]] = {name: {} for name in (_value(named) if named is not None else ())}
+    for origin in origins(kernel.location):
+        if origin.operator and origin.file:
+            found.setdefault(origin.operator, {})[origin.place] = None
+    return {name: list(places) for name, places in found.items()}
 
 
 def decisions(module: ModuleOp) -> list[str]:
@@ -73,12 +103,12 @@ def decisions(module: ModuleOp) -> list[str]:
     return [str(_value(a)) for a in found.data] if isinstance(found, ArrayAttr) else []
 
 
-def calls(module: ModuleOp) -> list[tuple[str, str]]:
-    """The operators that stay calls into ATen, with their source line, in order."""
-    found: list[tuple[str, str]] = []
-    for f in module.ops:
-        if isinstance(f, FuncOp):
-            for op in f.body.walk():
-                if op.name.partition(".")[0] not in ("loop", "func", "arith", "math"):
-                    found.append((op.name, next(iter(lines(op.location)), "?")))
-    return found
+def calls(module: ModuleOp) -> list[Call]:
+    """The operators that stay calls into ATen, in order."""
+    return [
+        Call(op.name, next(iter(lines(op.location)), "?"), why(op))
+        for f in module.ops
+        if isinstance(f, FuncOp)
+        for op in f.body.walk()
+        if isinstance(op, AtenOp)
+    ]

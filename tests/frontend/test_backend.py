@@ -175,12 +175,15 @@ def test_explain() -> None:
     explanation = lamella.explain(f, torch.randn(3, 4))
     first, second = explanation.graphs
     assert first.operators == {"aten.mul.Tensor": 1, "aten._softmax.default": 1}
-    assert first.kernels and not first.reason and [name for name, _ in second.calls] == ["aten.mm"]
+    assert first.kernels and not first.reason and [call.name for call in second.calls] == ["aten.mm"]
+    assert "matrix product" in second.calls[0].reason and [s.name for s in first.stories] == [
+        k["name"] for k in first.kernels
+    ]
     (found,) = explanation.breaks
     line = f.__code__.co_firstlineno + 2
     assert found.line == f"{__file__}:{line}"
     text = str(explanation)
-    assert "2 graphs, 1 graph breaks" in text and f"break at {__file__}:{line}" in text and "call aten.mm" in text
+    assert "2 graphs, 1 graph break, " in text and f"break at {__file__}:{line}" in text and "call aten.mm" in text
     assert "L['x'] is a tensor" in text
 
 
