@@ -12,14 +12,15 @@ from typing import Any, cast
 
 import sympy
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, f32, f64, i1
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects import expr
 from ..dialects.errors import describe_location
 from ..dialects.loop import (
     AssertOp,
     ForOp,
+    IndexAttr,
     IndexOp,
     LoadOp,
     PredOp,
@@ -28,11 +29,11 @@ from ..dialects.loop import (
     StoreOp,
 )
 from ..dialects.tensor import TensorType, scalar_type
-from .address import LaneIndex, multiple_of, relation
-from .kernel_loops import ForLoop, Lanes, Value
-from .llvm_builder import FunctionBuilder, KernelError, Num, lanes_of
+from .address import LaneIndex, evaluate, multiple_of, relation
+from .kernel_loops import ForLoop, Lanes, Value, scan_type
+from .llvm_builder import FunctionBuilder, KernelError, Num, element_of, lanes_of
 from .memory_to_llvm import MAX_STRIDE, Element, Memory
-from .reductions import combine
+from .reductions import combine, scan_lanes
 from .scalar_to_llvm import ScalarCode
 
 
@@ -175,16 +176,26 @@ class KernelBody:
             value = memory.load_one(element, pointer, self._any(cast(SSAValue, self._active(mask))), None, False)
             rest = b.constant(0, element.register) if other is None else other
             return b.select(mask, b.splat(value, lanes.lanes), b.splat(rest, lanes.lanes))
-        if isinstance(step, int) and 2 <= step <= MAX_STRIDE <= lanes.lanes and mask is None and lanes.mask is None:
-            return memory.load_strided(element, pointer, step, lanes.lanes, invariant)
+        near = isinstance(step, int) and 1 <= step <= MAX_STRIDE <= lanes.lanes
+        if near and mask is not None and lanes_of(mask) == 1:
+            # what all lanes share decides where the vector is read
+            pointer = b.select(mask, pointer, memory.filler(element, other, step * lanes.lanes))
+            mask, other, invariant = None, None, False
+        if near and step > 1 and mask is None:
+            return memory.load_strided(element, pointer, step, lanes.lanes, lanes.left, invariant)
         if step not in (None, 1, -1):
             pointer, step = b.gep(pointer, at.offsets(step), element.memory), None
         ahead = op.attributes.get("prefetch")
-        if k == 0 and isinstance(ahead, IntegerAttr) and step == 1 and lanes.mask is None:
-            memory.prefetch(pointer, ahead.value.data, lanes.lanes * lanes.copies * element.size)
+        if k == 0 and ahead is not None and step == 1 and lanes.mask is None:
+            memory.prefetch(pointer, self._bytes(ahead), lanes.lanes * lanes.copies * element.size)
         if lanes.mask is not None and mask is None:
             return memory.load_lanes(element, pointer, step, lanes.lanes, lanes.mask, None, False)
         return memory.load_lanes(element, pointer, step, lanes.lanes, self._active(mask), other, invariant)
+
+    def _bytes(self, ahead: Attribute) -> Num:
+        if isinstance(ahead, IntegerAttr):
+            return cast("IntegerAttr[IntegerType]", ahead).value.data
+        return evaluate(self.b, cast(IndexAttr, ahead)[0], self.index)
 
     def _store(self, op: StoreOp) -> None:
         type = cast(TensorType, op.target.type)
@@ -294,13 +305,30 @@ class KernelBody:
     def _scan(self, op: ScanOp) -> None:
         if op not in self.scans:
             raise KernelError(f"loop.scan along {op.dim.data}, which is not a dim of the loop around it")
-        kind, new = op.kind.data, []
-        for k, state in enumerate(self.scans[op]):
-            value = self.code.widened(self.operand(op.value, k), op.value.type)
-            new.append(combine(self.code, kind, state, self.b.splat(value, lanes_of(state))))
-        self.scans[op] = new
-        results = [self.code.narrowed(v, op.res.type) for v in new]
+        kind, states = op.kind.data, self.scans[op]
+        across = self.lanes is not None and self.lanes.dim.name == op.dim.data
+        running: list[SSAValue] = []
+        for k in range(self.copies):
+            state = states[0 if across else k]
+            value = self.b.splat(self._scanned(op, self.operand(op.value, k)), lanes_of(state))
+            if across:
+                value = scan_lanes(self.code, kind, value)
+            new = combine(self.code, kind, state, value)
+            running.append(new)
+            if across:
+                states = [self.b.splat(self.b.extract(new, lanes_of(new) - 1), lanes_of(new))]
+        self.scans[op] = states if across else running
+        results = [self._unscanned(op, v) for v in running]
         self.values[op.res] = results[0] if self.lanes is None else tuple(results)
+
+    def _scanned(self, op: ScanOp, value: SSAValue) -> SSAValue:
+        value = self.code.widened(value, op.value.type)
+        return self.b.cast(llvm.FPExtOp, value, f64) if scan_type(op) == f64 != element_of(value) else value
+
+    def _unscanned(self, op: ScanOp, value: SSAValue) -> SSAValue:
+        if element_of(value) == f64 != op.res.type:
+            value = self.b.cast(llvm.FPTruncOp, value, f32)
+        return self.code.narrowed(value, op.res.type)
 
 
 _RULES: dict[str, Callable[[KernelBody, Any], None]] = {

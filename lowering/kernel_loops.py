@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import sympy
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, f32, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, f32, f64, i64
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import expr
 from ..dialects.loop import ForOp, LoadOp, LoopDim, ScanOp, StoreOp, YieldOp, body_ops
 from ..dialects.tensor import TensorType, itemsize
 from .address import evaluate, lane_compare, multiple_of
-from .llvm_builder import KernelError, Num
+from .llvm_builder import KernelError, Num, lanes_of
 from .reductions import Accumulators, Reduction, identity, make, tree
 from .scalar_to_llvm import HALVES
 
@@ -31,13 +31,16 @@ BLOCK = 128
 
 @dataclass(frozen=True)
 class Lanes:
-    """The vector dim at a place: symbol, width, number of copies, which lanes are on, whether it starts aligned."""
+    """The vector dim at a place: symbol, width, number of copies, which lanes are on (those before `left`), whether it
+    starts aligned.
+    """
 
     dim: sympy.Symbol
     lanes: int
     copies: int
     mask: SSAValue | None
     aligned: bool
+    left: Num | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class ForLoop:
             for kind, v in zip(op.reduce.data, self.yields, strict=True)
         ]
         self.groups: list[Group] = []
+        self._reached: list[SSAValue] = []
         outer = body.lanes
         if self.vector is None:
             self._group(1 if outer is None else outer.lanes, body.copies, False)
@@ -90,11 +94,11 @@ class ForLoop:
         return sorted(dims, key=lambda d: d.name in along)
 
     def _vector_dim(self) -> LoopDim | None:
-        """The dim to vectorize, unless something around is a vector already or a scan runs along it."""
+        """The dim to vectorize, unless something around is a vector already."""
         name = self.op.attributes.get("vector")
         if not isinstance(name, StringAttr) or self.body.lanes is not None:
             return None
-        if any(s.dim == name for s in self.scans) or _number(self.op, "lanes") < 2:
+        if _number(self.op, "lanes") < 2:
             return None
         return next((d for d in self.dims if d.name == name.data), None)
 
@@ -182,6 +186,7 @@ class ForLoop:
         if d is not self.vector:
             return self._loop(depth, group, d, lo, hi, 1, values, body.lanes)
         values = list(values)
+        self._reached = []
         steps = self._main
         middle = lo
         if steps is not None:
@@ -237,7 +242,7 @@ class ForLoop:
             if lanes is not None and lanes is not outer[0] and group is not None and group.masked:
                 left = self.b.index_sub(hi, i)
                 mask = lane_compare(self.b, "lt", left, lanes.lanes)
-                here = replace(lanes, mask=mask)
+                here = replace(lanes, mask=mask, left=left)
             body.lanes = here
             results = self._next(depth + 1, group, carried, scans, restart=cascading and not innermost)
             body.lanes = outer[0]
@@ -250,7 +255,9 @@ class ForLoop:
         start = [*values, *self._scan_start(scans, lanes)]
         masked = group is not None and group.masked
         levels = self._block_levels(lo, hi, step) if cascading and innermost and not masked else 0
-        return self._blocks(levels, lo, hi, step, start, at)[: len(values)]
+        after = self._blocks(levels, lo, hi, step, start, at)
+        self._reached = after[len(values) :]
+        return after[: len(values)]
 
     def _block_levels(self, lo: Num, hi: Num, step: int) -> int:
         """How many levels of partial sums keep the runs short."""
@@ -292,8 +299,9 @@ class ForLoop:
             return self._nest(depth, group, carried)
         values, at = carried[: len(carried) - self._scan_size], len(carried) - self._scan_size
         for s in scans:
-            self.body.scans[s] = list(carried[at : at + self.body.copies])
-            at += self.body.copies
+            size = 1 if self._is_across(s) else self.body.copies
+            self.body.scans[s] = list(carried[at : at + size])
+            at += size
         values = self._nest(depth, group, values)
         return [*values, *(v for s in scans for v in self.body.scans.pop(s))]
 
@@ -310,13 +318,22 @@ class ForLoop:
         after = run(fresh)
         return [v for g in self.groups for v in g.accumulators.resume(carried[g.range], after[g.range])]
 
+    def _is_across(self, s: ScanOp) -> bool:
+        """Whether a scan runs along the lanes: then all copies share one state."""
+        return self.vector is not None and self.vector.name == s.dim.data
+
     def _scan_start(self, scans: Sequence[ScanOp], lanes: Lanes | None) -> list[SSAValue]:
         copies, width = (1, 1) if lanes is None else (lanes.copies, lanes.lanes)
         start: list[SSAValue] = []
         for s in scans:
+            if self._is_across(s) and self._reached:
+                # the whole vectors have been there before what is left
+                state = self._reached[len(start)]
+                start.append(self.b.extract(state, 0) if width == 1 < lanes_of(state) else state)
+                continue
             kind = "max" if s.kind.data == "logaddexp" else s.kind.data
-            first = identity(self.body.code, kind, f32 if isinstance(s.value.type, HALVES) else s.value.type)
-            start += [self.b.splat(first, width)] * copies
+            first = identity(self.body.code, kind, scan_type(s))
+            start += [self.b.splat(first, width)] * (1 if self._is_across(s) else copies)
         self._scan_size = len(start)
         return start
 
@@ -330,6 +347,14 @@ class ForLoop:
         mask = body.lanes.mask if body.lanes is not None and group.masked else None
         joined = group.accumulators.join(values[group.range], yields, mask, points)
         return [*values[: group.start], *joined, *values[group.range.stop :]]
+
+
+def scan_type(s: ScanOp) -> Attribute:
+    """What a running value is kept in: sums and products of floats in f64, as eager does."""
+    type = s.value.type
+    if isinstance(type, IntegerType):
+        return type
+    return f64 if s.kind.data in ("add", "mul") else f32 if isinstance(type, HALVES) else type
 
 
 class Position:

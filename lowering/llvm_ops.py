@@ -150,6 +150,10 @@ class OpBuilder:
                 self.levels[result] = level
         return op
 
+    def at_entry(self, cls: type[Operation], operands: Sequence[SSAValue], properties: Properties = NOTHING) -> None:
+        """An op that runs once, on constants and slots of the stack."""
+        self.entry.add_op(cls.create(operands=operands, properties=properties, location=self.location))
+
     # ------------------------------------------------------------------------------------------------------ constants
 
     def constant(self, value: float | int, type: Attribute) -> SSAValue:

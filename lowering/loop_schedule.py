@@ -18,6 +18,7 @@ from .fuse_cost import Hints, Machine
 from .host_devices import on_gpu
 from .schedule_access import collapse
 from .schedule_kernel import schedule_kernel
+from .schedule_unroll import write_out
 from .schedule_updates import spread
 
 
@@ -55,6 +56,7 @@ class LoopSchedule(ModulePass):
         for name, kernel in kernels.items():
             known_sizes = seen.get(name, whole)
             collapse(kernel, known_sizes)
+            write_out(kernel, known_sizes)
             spread(kernel, machine, known_sizes)
             schedule_kernel(kernel, self.bits, machine, known_sizes)
         self.statistics["kernels"] = len(kernels)

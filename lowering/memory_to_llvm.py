@@ -16,7 +16,9 @@ from xdsl.ir import Attribute, SSAValue
 
 from ..dialects import llvm_ext
 from ..dialects.tensor import TensorType, itemsize
-from .llvm_builder import FunctionBuilder, KernelError, lanes_of, vector
+from .address import lane_compare
+from .llvm_builder import FunctionBuilder, KernelError, Num, lanes_of, vector
+from .llvm_properties import memory_access
 from .scalar_to_llvm import register_type
 
 SUPPORTED = ("i1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64")
@@ -52,6 +54,7 @@ class Memory:
     def __init__(self, b: FunctionBuilder):
         self.b = b
         self._spare: SSAValue | None = None
+        self._fillers: dict[tuple[SSAValue, int], tuple[SSAValue, int]] = {}
 
     @property
     def spare(self) -> SSAValue:
@@ -110,15 +113,23 @@ class Memory:
             value = b.select(mask, value, b.splat(other, lanes))
         return value
 
-    def load_strided(self, element: Element, pointer: SSAValue, step: int, lanes: int, invariant: bool) -> SSAValue:
-        """`lanes` elements a few apart: `step` whole vectors, of which the lanes are picked.
+    def load_strided(
+        self, element: Element, pointer: SSAValue, step: int, lanes: int, left: Num | None, invariant: bool
+    ) -> SSAValue:
+        """`lanes` elements a few apart, the first `left` of them: `step` vectors, of which the lanes are picked.
 
-        The last vector ends at the last element, so that nothing behind it is read.
+        Nothing behind the last element is read: the last vector ends there, or is masked.
         """
         b, type = self.b, vector(element.memory, lanes)
-        last = step * (lanes - 1)
-        starts = [*range(0, (step - 1) * lanes, lanes), last + 1 - lanes]
-        parts = [b.load(b.gep(pointer, at, element.memory), type, element.size, invariant) for at in starts]
+        starts = [*range(0, (step - 1) * lanes, lanes), step * (lanes - 1) + 1 - lanes]
+        if left is None:
+            parts = [b.load(b.gep(pointer, at, element.memory), type, element.size, invariant) for at in starts]
+        else:
+            starts[-1] = (step - 1) * lanes
+            span = b.index_add(b.index_mul(b.index_sub(left, 1), step), 1)
+            masks = [lane_compare(b, "lt", b.index_sub(span, at), lanes) for at in starts]
+            parts = [self._masked(element, b.gep(pointer, at, element.memory), m, lanes)
+                     for at, m in zip(starts, masks, strict=True)]  # fmt: skip
         value, places = parts[0], [min(i * step, lanes - 1) for i in range(lanes)]
         for k in range(1, step):
             later = range(-(-k * lanes // step), lanes)  # the lanes in part k and after it
@@ -127,6 +138,24 @@ class Memory:
             value = b.shuffle(value, parts[k], places)
             places = list(range(lanes))
         return self._from_memory(element, value)
+
+    def _masked(self, element: Element, pointer: SSAValue, mask: SSAValue, lanes: int) -> SSAValue:
+        type, alignment = vector(element.memory, lanes), {"alignment": IntegerAttr(element.size, i32)}
+        operands = (pointer, mask, self.b.constant(0, type))
+        return self.b.effect(llvm_ext.MaskedLoadOp, operands, (type,), alignment).results[0]
+
+    def filler(self, element: Element, other: SSAValue | None, count: int) -> SSAValue:
+        """The address of `count` elements that are all `other`, for loads that a mask leaves out as a whole."""
+        b = self.b
+        value = b.constant(0, element.memory) if other is None else other
+        if element.dtype == "i1":
+            value = b.constant(b.literal(value) or 0, element.memory)
+        known = self._fillers.get((value, element.size))
+        if known is None or known[1] < count:
+            pointer = b.alloca(count * element.size)
+            b.at_entry(llvm_ext.StoreOp, (b.splat(value, count), pointer), memory_access(64))
+            known = self._fillers[value, element.size] = pointer, count
+        return known[0]
 
     def _reversed(self, value: SSAValue, lanes: int) -> SSAValue:
         return self.b.shuffle(value, value, range(lanes - 1, -1, -1))
@@ -174,11 +203,12 @@ class Memory:
         else:
             b.effect(llvm_ext.MaskedStoreOp, (value, pointer, keep), (), alignment)
 
-    def prefetch(self, pointer: SSAValue, ahead: int, size: int) -> None:
+    def prefetch(self, pointer: SSAValue, ahead: Num, size: int) -> None:
         """Asks for the cache lines of `size` bytes that lie `ahead` bytes further on."""
         b = self.b
         flags = [b.constant(n, i32) for n in (0, 3, 1)]
-        for line in range(ahead, ahead + max(size, 1), 64):
+        pointer = b.gep(pointer, ahead, i8)
+        for line in range(0, max(size, 1), 64):
             b.effect_intrinsic("prefetch", (b.gep(pointer, line, i8), *flags))
 
     def is_aligned(self, pointer: SSAValue, alignment: int) -> SSAValue:

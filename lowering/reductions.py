@@ -117,6 +117,20 @@ def combine(s: ScalarCode, kind: str, a: SSAValue, b: SSAValue) -> SSAValue:
             raise KernelError(f"unknown combine kind {kind}")
 
 
+def scan_lanes(s: ScalarCode, kind: str, value: SSAValue) -> SSAValue:
+    """The running value along the lanes: each joins the one 1, 2, 4, … lanes before."""
+    b, lanes, step = s.b, lanes_of(value), 1
+    type = element_of(value)
+    first = s.same(-0.0, value) if kind == "add" and not isinstance(type, IntegerType) else None
+    if first is None:
+        first = b.splat(identity(s, "max" if kind == "logaddexp" else kind, type), lanes)
+    while step < lanes:
+        earlier = b.shuffle(first, value, range(lanes - step, 2 * lanes - step))
+        value = combine(s, kind, earlier, value)
+        step *= 2
+    return value
+
+
 class _Plain:
     """A reduction whose state is carried as it is."""
 

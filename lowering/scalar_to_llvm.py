@@ -28,7 +28,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ..dialects import llvm_ext
 from ..dialects.errors import describe_location
 from .half_floats import from_f32, half_bits, to_f32
-from .llvm_builder import FunctionBuilder, KernelError, bits_of, element_of
+from .llvm_builder import FunctionBuilder, KernelError, bits_of, element_of, lanes_of
+from .llvm_properties import NO_FLAGS
 from .vector_math import MATH
 from .vector_value import Builder as MathBuilder
 from .vector_value import MathTarget, Value
@@ -161,6 +162,31 @@ def _constant(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
 
 def _negate(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
     return s.b.pure(llvm.FNegOp, v, v[0].type, s.b.float_flags)
+
+
+# --------------------------------------------------------------------------------------------------------- division
+
+
+def _divide_floats(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    """x / y; where all lanes share y, by its reciprocal, and then as exactly as a division by Markstein's correction.
+
+    q = x * (1 / y);  q + (x - q * y) * (1 / y)
+    """
+    b, (x, y) = s.b, v
+    lanes, type = lanes_of(x), element_of(x)
+    if lanes == 1 or lanes_of(y) > 1 or not s.target.has_fma:
+        return b.fdiv(x, y)
+    # 1 / y must not overflow: both are scaled where y is so small
+    tiny, scale = (2.0**-900, 2.0**512) if type == f64 else (2.0**-100, 2.0**64)
+    small = b.fcmp("olt", b.intrinsic("fabs", (y,), type), s.same(tiny, y))
+    factor = b.select(small, s.same(scale, y), s.same(1.0, y))
+    y = b.fmul(y, factor)
+    x, y, inverse = (b.splat(z, lanes) for z in (b.fmul(x, factor), y, b.fdiv(s.same(1.0, y), y)))
+    quotient = b.pure(llvm.FMulOp, (x, inverse), x.type, NO_FLAGS)
+    rest = b.intrinsic("fma", (b.pure(llvm.FNegOp, (quotient,), x.type, NO_FLAGS), y, x), x.type)
+    exact = b.intrinsic("fma", (rest, inverse, quotient), x.type)
+    # with infinities the rest is not a number, and the correction of a zero has no sign
+    return b.select(b.fcmp("one", exact, s.same(0.0, exact)), exact, quotient)
 
 
 # ------------------------------------------------------------------------------------------------- integer division
@@ -336,7 +362,7 @@ _FLOAT: dict[str, Row] = {
     "arith.addf": lambda s, op, v: s.b.fadd(*v),
     "arith.subf": lambda s, op, v: s.b.fsub(*v),
     "arith.mulf": lambda s, op, v: s.b.fmul(*v),
-    "arith.divf": lambda s, op, v: s.b.fdiv(*v),
+    "arith.divf": _divide_floats,
     "arith.negf": _negate,
     "arith.maximumf": lambda s, op, v: s.maximum(*s.b.same_lanes(*v)),
     "arith.minimumf": lambda s, op, v: s.maximum(*s.b.same_lanes(*v), "olt"),

@@ -8,6 +8,7 @@ for [d1 = 32] { store load %x[d1] }    for [d1 = 32 : 96] { store b }
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, cast
 
@@ -25,24 +26,33 @@ from .fuse_graph import load_parts
 from .index_simplify import Facts, facts
 
 MOST = 6
-"""Parts of a loop at most."""
+"""Parts of a loop along one dim at most."""
+
+OPS = 64
+"""Ops that all parts of a loop may come to, where it is cut along a second dim."""
 
 
 def segment(kernel: KernelOp) -> None:
     """Cut the outer loops of a kernel that have no reductions, in place."""
     grid = tuple(kernel.grid)
-    for loop in [o for o in kernel.body.block.ops if isinstance(o, ForOp)]:
+    block = kernel.body.block
+    waiting = [(o, 0, frozenset[str]()) for o in block.ops if isinstance(o, ForOp)]
+    while waiting:
+        loop, others, done = waiting.pop()
         if loop.reduce.data or any(o.regions or o.name == "loop.scan" for o in loop.body.block.ops):
             continue
-        cut = _cut(loop, grid)
+        cut = _cut(loop, grid, done)
         if cut is None:
             continue
         d, points = cut
-        block = kernel.body.block
-        for lo, hi in pairwise((d.lo, *points, d.hi)):
-            block.insert_op_before(_part(loop, LoopDim(d.name, lo, hi), grid), loop)
+        if others and others + (len(points) + 1) * len(loop.body.block.ops) > OPS:
+            continue
+        parts = [_part(loop, LoopDim(d.name, lo, hi), grid) for lo, hi in pairwise((d.lo, *points, d.hi))]
+        block.insert_ops_before(parts, loop)
         loop.detach()
         loop.erase()
+        others += sum(len(p.body.block.ops) for p in parts)
+        waiting += [(p, others - len(p.body.block.ops), done | {d.name}) for p in parts]
 
 
 def _relations(loop: ForOp) -> list[Any]:
@@ -54,18 +64,19 @@ def _relations(loop: ForOp) -> list[Any]:
     return list(found)
 
 
-def _cut(loop: ForOp, grid: tuple[LoopDim, ...]) -> tuple[LoopDim, list[Dim]] | None:
-    """A dim of the loop, and the points inside its bounds at which predicates on it alone change."""
+def _cut(loop: ForOp, grid: tuple[LoopDim, ...], done: frozenset[str]) -> tuple[LoopDim, list[Dim]] | None:
+    """A dim of the loop but `done`, and the points inside its bounds at which predicates on it alone change."""
     known = facts((*grid, *loop.dims))
-    symbols = {d.symbol for d in loop.dims}
+    symbols = {d.symbol for d in loop.dims if d.name not in done}
     points: dict[LoopDim, dict[Dim, None]] = {}
     for r in _relations(loop):
-        r = known.relation(r)
-        if not isinstance(r, (sympy.Lt, sympy.Ge)) or r.lhs not in symbols or symbols & r.rhs.free_symbols:
+        found = _change(known.relation(r))
+        if found is None or found[0] not in symbols or {d.symbol for d in loop.dims} & expr.symbols(found[1]):
             continue
-        d = next(d for d in loop.dims if d.symbol == r.lhs)
-        points.setdefault(d, {})[expr.normal(r.rhs)] = None
-    for d, found in points.items():
+        d = next(d for d in loop.dims if d.symbol == found[0])
+        points.setdefault(d, {})[found[1]] = None
+    # the last dim is the vector, where a predicate costs most
+    for d, found in sorted(points.items(), key=lambda p: -loop.dims.names.index(p[0].name)):
         # numbers are in order by themselves, one expression if it is known to lie inside
         numbers = sorted(p for p in found if isinstance(p, int))
         ordered: list[Dim] = [*numbers] if len(numbers) == len(found) else [*found]
@@ -74,6 +85,18 @@ def _cut(loop: ForOp, grid: tuple[LoopDim, ...]) -> tuple[LoopDim, list[Dim]] | 
         if all(_inside(p, d, grid) for p in ordered):
             return d, ordered
     return None
+
+
+def _change(r: Any) -> tuple[Any, Dim] | None:
+    """The symbol and the first value from which on `c*d >= n` holds, or `c*d < n` does not."""
+    if not isinstance(r, (sympy.Lt, sympy.Ge)):
+        return None
+    left: Any = r.lhs
+    factor, symbol = left.as_coeff_Mul()
+    right = expr.normal(r.rhs)
+    if factor == 1:
+        return symbol, right
+    return (symbol, -(-right // int(factor))) if isinstance(right, int) else None
 
 
 def _inside(p: Dim, d: LoopDim, grid: tuple[LoopDim, ...]) -> bool:
@@ -86,20 +109,25 @@ def _inside(p: Dim, d: LoopDim, grid: tuple[LoopDim, ...]) -> bool:
 def _part(loop: ForOp, d: LoopDim, grid: tuple[LoopDim, ...]) -> ForOp:
     """The loop over a part of `d`, without what is decided there."""
     dims = [d if x.name == d.name else x for x in loop.dims]
-    known = facts((*grid, *dims))
+    ops, _ = decided(loop.body.block.ops, facts((*grid, *dims)))
+    block = Block(ops)
+    drop_unused(block)
+    return ForOp.make(DimsAttr.get(dims), block, attributes=dict(loop.attributes), location=loop.location)
+
+
+def decided(ops: Iterable[Operation], known: Facts) -> tuple[list[Operation], dict[SSAValue, SSAValue]]:
+    """Copies of ops without what is decided in a domain, and what the results of the old ones are now."""
     values: dict[SSAValue, SSAValue] = {}
     truths: dict[SSAValue, bool] = {}
-    ops: list[Operation] = []
-    for o in loop.body.block.ops:
+    copies: list[Operation] = []
+    for o in ops:
         new = _decided(o, known, values, truths)
         if isinstance(new, SSAValue):
             values[o.results[0]] = new
             continue
-        ops.extend(new)
+        copies.extend(new)
         values.update(zip(o.results, new[-1].results, strict=True))
-    block = Block(ops)
-    drop_unused(block)
-    return ForOp.make(DimsAttr.get(dims), block, attributes=dict(loop.attributes), location=loop.location)
+    return copies, values
 
 
 def _decided(

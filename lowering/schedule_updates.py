@@ -15,7 +15,9 @@ from xdsl.ir import Operation
 from ..dialects.loop import DimsAttr, ForOp, KernelOp, LoopDim, StoreOp, body_ops
 from .fuse_cost import Hints, Machine
 from .schedule_access import accesses, buffer_of
-from .schedule_kernel import COLUMNS, GRAIN, blocked
+from .schedule_columns import LEAST as COLUMNS
+from .schedule_dims import blocked
+from .schedule_kernel import GRAIN
 
 
 def spread(kernel: KernelOp, machine: Machine, hints: Hints) -> None:

@@ -221,6 +221,30 @@ def test_strided_loads(dtype: str, step: int, target: str) -> None:
     assert torch.equal(y, x[::step])
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("step", [1, 2, 4])
+@pytest.mark.parametrize("dtype", ["f32", "i8", "bf16", "i1"])
+def test_vectors_that_a_mask_leaves_out(dtype: str, step: int, target: str) -> None:
+    """Rows before the first are `other` as a whole, in whole vectors and what is left."""
+    n = 45
+    x_type, y_type = f"!sym.t<[3, {(n - 1) * step + 1}], {dtype}>", f"!sym.t<[3, {n}], {dtype}>"
+    other = {"f32": "3.0 : f32", "bf16": "3.0 : bf16", "i8": "3 : i8", "i1": "true"}[dtype]
+    text = grid_kernel(
+        f"%x: {x_type}",
+        f"%y: {y_type}",
+        f"""loop.for [d1 = {n}] {vector("d1", 16, 2)} {{
+          %0 = loop.load %x[d0 - 1, {step}*d1] mask [ge(d0, 1)] other {other} : {x_type}
+          loop.store %0, %y[d0, d1] : {y_type}
+          loop.yield
+        }}""",
+        grid="d0 = 3",
+    )
+    x, y = sample(dtype, 3, (n - 1) * step + 1), torch.zeros(3, n, dtype=DTYPES[dtype])
+    assert run(text, [x, y], (), target) == 0
+    first = torch.full((1, n), 3).to(y.dtype)
+    assert torch.equal(y, torch.cat([first, x[:2, ::step]]))
+
+
 @pytest.mark.parametrize("lanes", [1, 16])
 def test_layouts(lanes: int) -> None:
     """Strides of the types are followed, on loads and on stores, symbolic ones too."""
@@ -280,13 +304,52 @@ def test_masked_loads_touch_no_memory() -> None:
               %0 = loop.load %x[d1 - 1000000000] mask [lt(1000000, d1)] other 5.0 : f32 : {t}
               %1 = loop.load %x[1000000000 + 3*d1] mask [lt(d1, 0)] other 1.0 : f32 : {t}
               %2 = arith.addf %0, %1 : f32
-              loop.store %2, %y[d1] : {t}
+              %3 = loop.load %x[1000000000 + d1] mask [lt(d0, 0)] other 1.0 : f32 : {t}
+              %4 = arith.addf %2, %3 : f32
+              loop.store %4, %y[d1] : {t}
               loop.yield
             }}""",
+            grid="d0 = 2",
         )  # fmt: skip
         x, y = torch.zeros(40), torch.zeros(40)
         assert run(text, [x, y]) == 0
-        assert (y == 6.0).all()
+        assert (y == 7.0).all()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_quotients_by_what_all_lanes_share(dtype: str, target: str) -> None:
+    """A row over its divisor: as a division rounds, with infinities, NaN, zeros and their signs, and denormals."""
+    n = 61
+    x_type, y_type = f"!sym.t<[s0, {n}], {dtype}>", f"!sym.t<[s0], {dtype}>"
+    text = grid_kernel(
+        f"%x: {x_type}, %d: {y_type}",
+        f"%y: {x_type}",
+        f"""%1 = loop.load %d[d0] : {y_type}
+        loop.for [d1 = {n}] {vector("d1", 8, 2)} {{
+          %0 = loop.load %x[d0, d1] : {x_type}
+          %2 = arith.divf %0, %1 : {dtype}
+          loop.store %2, %y[d0, d1] : {x_type}
+          loop.yield
+        }}""",
+        sizes="s0",
+        grid="d0 = s0",
+    )
+    type = DTYPES[dtype]
+    info = torch.finfo(type)
+    special = torch.tensor([0.0, -0.0, 1.0, -3.0, float("inf"), float("-inf"), float("nan")], dtype=type)
+    special = torch.cat([special, torch.tensor([info.max, info.tiny, info.tiny / 8, -info.tiny / 1024], dtype=type)])
+    torch.manual_seed(0)
+    size = torch.randint(-60, 60, (n - len(special),)).to(type)
+    x = torch.cat([special, torch.randn(n - len(special), dtype=type) * 2**size])
+    y = torch.empty(n, n, dtype=type)
+    assert run(text, [x.expand(n, n).contiguous(), x, y], [n], target) == 0
+    expected = x[None] / x[:, None]
+    bad = (y != expected) & ~(y.isnan() & expected.isnan())
+    assert not bad.any(), [
+        (float(x[j]), float(x[i]), float(y[i, j]), float(expected[i, j])) for i, j in bad.nonzero().tolist()
+    ]
+    assert torch.equal(y.signbit()[~y.isnan()], expected.signbit()[~y.isnan()])
 
 
 def row_reduction(kind: str, dtype: str, n: str, lanes: int, unroll: int, result: str | None = None) -> str:
@@ -776,6 +839,28 @@ def test_scans(kind: str, lanes: int) -> None:
         y = torch.zeros(9, 37)
         assert run(text, [x, y], [9]) == 0
         close(y, SCANS[kind](x, dim), 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f64", "i32", "i64"])
+def test_running_sums_of_long_rows(dtype: str, target: str) -> None:
+    """Along the lanes, with whole vectors, what is left and nothing at all; floats round once, as eager's do."""
+    t = f"!sym.t<[s0, s1], {dtype}>"
+    text = grid_kernel(
+        f"%x: {t}", f"%y: {t}",
+        f"""loop.for [d1 = s1] {vector("d1", 8, 2)} {{
+          %0 = loop.load %x[d0, d1] : {t}
+          %1 = loop.scan add %0 along d1 : {dtype}
+          loop.store %1, %y[d0, d1] : {t}
+          loop.yield
+        }}""",
+        "s0, s1", "d0 = s0",
+    )  # fmt: skip
+    for n in (0, 1, 8, 31, 1000):
+        x, y = sample(dtype, 3, n), torch.zeros(3, n, dtype=DTYPES[dtype])
+        assert run(text, [x, y], [3, n], target) == 0
+        exact = x.double() if x.is_floating_point() else x
+        close(y, exact.cumsum(1).to(x.dtype), 1e-7 if dtype == "f32" else 0.01 if dtype == "bf16" else 1e-12, 1e-12)
 
 
 @pytest.mark.parametrize("offset", [0, 4])

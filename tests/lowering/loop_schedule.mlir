@@ -56,7 +56,7 @@ loop.kernel @k(%x: !sym.t<[1024, 1024], f32>) outs(%y: !sym.t<[1024, 1024], f32>
 // CHECK:      grid [b0 = floordiv(s1 + 63, 64)]
 // CHECK-NEXT:   loop.for [d0 = 64*b0 : min(s1, 64*b0 + 64)] attributes {vector = "d0", lanes = 16 : i64, unroll = 4 : i64} {
 // CHECK-NEXT:     [[S:%.*]] = loop.for [r0 = s0] reduce [add] {
-// CHECK-NEXT:       loop.load %x[r0, d0]
+// CHECK-NEXT:       loop.load %x[r0, d0] : !sym
 // CHECK:          loop.store [[S]], %y[d0]
 loop.kernel @k(%x: !sym.t<[s0, s1], f32>) outs(%y: !sym.t<[s1], f32>) sizes [s0, s1] grid [d0 = s1] {
   %0 = loop.for [r0 = s0] reduce [add] {
@@ -64,6 +64,64 @@ loop.kernel @k(%x: !sym.t<[s0, s1], f32>) outs(%y: !sym.t<[s1], f32>) sizes [s0,
     loop.yield %1 : f32
   } : f32
   loop.store %0, %y[d0] : !sym.t<[s1], f32>
+  loop.end
+}
+
+// -----
+
+// Many columns, read once: wide blocks, and rows that are fetched ahead.
+
+// CHECK:      grid [b0 = 64]
+// CHECK-NEXT:   loop.for [d0 = 256*b0 : 256*b0 + 256] attributes {vector = "d0", lanes = 16 : i64, unroll = 16 : i64} {
+// CHECK:          loop.load %x[r0, d0] attributes {prefetch = 262144 : i64}
+loop.kernel @k(%x: !sym.t<[1000, 16384], f32>) outs(%y: !sym.t<[16384], f32>) sizes [] grid [d0 = 16384] {
+  %0 = loop.for [r0 = 1000] reduce [add] {
+    %1 = loop.load %x[r0, d0] : !sym.t<[1000, 16384], f32>
+    loop.yield %1 : f32
+  } : f32
+  loop.store %0, %y[d0] : !sym.t<[16384], f32>
+  loop.end
+}
+
+// -----
+
+// Windows side by side are written out. The first one is cut off: what it leaves out depends on the vector dim.
+
+// CHECK:      loop.for [d0 = 1] {
+// CHECK:        loop.load %x[2*d0] : !sym
+// CHECK:      loop.for [d0 = 1 : 100] attributes {vector = "d0",
+// CHECK-NEXT:   [[B:%.*]] = loop.load %x[2*d0 - 1] : !sym
+// CHECK-NEXT:   [[C:%.*]] = loop.load %x[2*d0] : !sym
+// CHECK-NEXT:   [[D:%.*]] = arith.maximumf [[B]], [[C]] : f32
+// CHECK-NEXT:   [[E:%.*]] = loop.load %x[2*d0 + 1] : !sym
+// CHECK-NEXT:   [[F:%.*]] = arith.maximumf [[D]], [[E]] : f32
+// CHECK-NEXT:   loop.store [[F]], %y[d0]
+loop.kernel @k(%x: !sym.t<[200], f32>) outs(%y: !sym.t<[100], f32>) sizes [] grid [d0 = 100] {
+  %0 = loop.for [r0 = 3] reduce [max] {
+    %1 = loop.load %x[2*d0 + r0 - 1] mask [ge(2*d0 + r0, 1)] other 0xff800000 : f32 : !sym.t<[200], f32>
+    loop.yield %1 : f32
+  } : f32
+  loop.store %0, %y[d0] : !sym.t<[100], f32>
+  loop.end
+}
+
+// -----
+
+// The place of the largest: a strictly larger value replaces it, or the first NaN. Half floats are compared as f32.
+
+// CHECK:      [[A:%.*]] = arith.extf {{%.*}} : bf16 to f32
+// CHECK:      [[B:%.*]] = arith.extf {{%.*}} : bf16 to f32
+// CHECK:      [[U:%.*]] = arith.cmpf ugt, [[B]], [[A]] : f32
+// CHECK-NEXT: [[O:%.*]] = arith.cmpf ord, [[A]], [[A]] : f32
+// CHECK-NEXT: [[C:%.*]] = arith.andi [[U]], [[O]] : i1
+// CHECK-NEXT: [[P:%.*]] = arith.select [[C]], {{%.*}}, {{%.*}} : i32
+// CHECK-NEXT: arith.extsi [[P]] : i32 to i64
+loop.kernel @k(%x: !sym.t<[s0, 2], bf16>) outs(%y: !sym.t<[s0], i64>) sizes [s0] grid [d0 = s0] {
+  %0 = loop.for [r0 = 2] reduce [argmax] {
+    %1 = loop.load %x[d0, r0] : !sym.t<[s0, 2], bf16>
+    loop.yield %1 : bf16
+  } : i64
+  loop.store %0, %y[d0] : !sym.t<[s0], i64>
   loop.end
 }
 

@@ -1,0 +1,82 @@
+"""Dims of a kernel's loops: along which memory is contiguous, blocks of one, and ops moved into a loop over some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import sympy
+from xdsl.ir import Block, Operation, SSAValue
+
+from ..dialects import expr
+from ..dialects.expr import Dim
+from ..dialects.loop import DimsAttr, EndOp, ForOp, KernelOp, LoopDim, ScratchOp, StoreOp, YieldOp, body_ops, op_symbols
+from ..dialects.tensor import itemsize
+from .fuse_cost import Hints
+from .schedule_access import Access, stride, type_of
+
+
+def bytes_of(a: Access) -> int:
+    """Bytes of the element that an access moves."""
+    return itemsize(type_of(a).dtype)
+
+
+def unit_weight(found: Iterable[Access], d: LoopDim) -> int:
+    """Bytes per point that are neighbours along `d`, less those that jump."""
+    weight = 0
+    for a in found:
+        s = stride(a, d.symbol)
+        if s != 0:
+            weight += bytes_of(a) if s == 1 else -bytes_of(a)
+    return weight
+
+
+def best_dim(dims: Sequence[LoopDim], found: Sequence[Access], hints: Hints) -> LoopDim | None:
+    """The dim along which most bytes are neighbours; the last among equals, short ones last."""
+    ranked = [(unit_weight(found, d), hints.size(block_extent(d)) >= 8, i, d) for i, d in enumerate(dims)]
+    return max(ranked, key=lambda r: r[:3])[3] if ranked else None
+
+
+def block_extent(d: LoopDim) -> Dim:
+    """The extent of a dim, taking blocks and parts as whole."""
+    if isinstance(d.hi, sympy.Min):
+        for bound in d.hi.args:
+            extent = expr.normal(bound - d.lo)  # pyright: ignore[reportOperatorIssue]
+            if isinstance(extent, int):
+                return extent
+    return d.extent
+
+
+def blocked(d: LoopDim, name: str, size: int) -> tuple[list[LoopDim], LoopDim]:
+    """`d` in blocks: the dim that counts them, none if there is one, and `d` within a block."""
+    if isinstance(d.extent, int) and d.extent <= size:
+        return [], d
+    b = expr.symbol(name)
+    end = b * size + size
+    whole = isinstance(d.extent, int) and d.extent % size == 0
+    hi = end if whole else sympy.Min(sympy.sympify(d.hi), end)
+    return [LoopDim(name, 0, expr.ceildiv(d.extent, size))], LoopDim(d.name, b * size, hi)
+
+
+def move_into_loop(kernel: KernelOp, inner: list[LoopDim]) -> None:
+    """Put the ops that change along `inner` into a loop over it, in order; the others stay before it."""
+    block = kernel.body.block
+    names = {d.name for d in inner}
+    moving: set[SSAValue] = set()
+    inside: list[Operation] = []
+    for op in list(block.ops):
+        if isinstance(op, (EndOp, ScratchOp)):
+            continue
+        symbols: set[str] = op_symbols(op)
+        for nested in body_ops(op.regions[0]) if op.regions else ():
+            symbols |= op_symbols(nested)
+        used = [v for o in (op, *(body_ops(op.regions[0]) if op.regions else ())) for v in o.operands]
+        if isinstance(op, (StoreOp, ForOp)) or symbols & names or any(v in moving for v in used):
+            moving.update(op.results)
+            inside.append(op)
+    for op in inside:
+        op.detach()
+    end = block.last_op
+    assert isinstance(end, EndOp)
+    inside.append(YieldOp.create(location=end.location))
+    loop = ForOp.make(DimsAttr.get(inner), Block(inside), location=kernel.location)
+    block.insert_op_before(loop, end)
