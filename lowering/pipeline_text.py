@@ -18,7 +18,7 @@ from typing import Any, Literal, NoReturn, Union, cast, get_args, get_origin, ge
 from xdsl.passes import ModulePass
 
 from ..dialects.errors import LamellaError, caret
-from .registry import LEVELS, PASSES, TARGETS, load_pass, passes_to
+from .registry import LEVELS, PASSES, TARGETS, load_pass, options_for, passes_to
 
 _TOKEN = re.compile(r'\s*(?:(?P<string>"(?:[^"\\]|\\.)*")|(?P<punctuation>[{},=])|(?P<word>[^\s{},="]+)|(?P<end>$))')
 
@@ -135,11 +135,15 @@ def pipeline_to(level: str) -> tuple[ModulePass, ...]:
     return parse_passes(",".join(passes_to(level)))
 
 
-def pipeline_for(target: str) -> tuple[ModulePass, ...]:
-    """The passes that take a module down to `target`. Raises `PipelineError`."""
+def pipeline_for(target: str, level: str | None = None) -> tuple[ModulePass, ...]:
+    """The passes that take a module down to `target`, or to a level on the way there. Raises `PipelineError`."""
     if target not in TARGETS:
         raise PipelineError(f"unknown target '{target}'; the targets are {', '.join(TARGETS)}")
-    return pipeline_to(TARGETS[target])
+    if level is not None and level not in LEVELS:
+        return pipeline_to(level)
+    options = options_for(target)
+    names = passes_to(level or TARGETS[target])
+    return parse_passes(",".join(f"{name}{{{options[name]}}}" if name in options else name for name in names))
 
 
 def make_pass(element: Element) -> ModulePass:

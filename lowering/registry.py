@@ -7,6 +7,7 @@ from typing import cast
 from xdsl.passes import ModulePass
 
 from ..dialects.context import load_object
+from . import gpu_target
 
 _HERE = __name__.rpartition(".")[0]
 
@@ -40,11 +41,12 @@ LEVELS: dict[str, tuple[str, ...]] = {
     "loop": ("prims-to-loop",),
     "kernel": ("loop-fuse", "loop-schedule"),
     "host": ("bufferize",),
+    "tt": ("loop-tile", "kernel-to-tt"),
     "llvm": ("kernel-to-llvm", "host-to-llvm"),
 }
-"""Level to the passes that make it from the level above, in order."""
+"""Level to the passes that make it from the level above, in order. At `tt`, kernels of GPUs are there; others stay."""
 
-TARGETS: dict[str, str] = {"cpu": "llvm"}
+TARGETS: dict[str, str] = {"cpu": "llvm", **dict.fromkeys(gpu_target.NAMES, "tt")}
 """Target to its lowest level."""
 
 
@@ -61,3 +63,10 @@ def passes_to(level: str) -> tuple[str, ...]:
         if name == level:
             return tuple(names)
     raise KeyError(level)
+
+
+def options_for(target: str) -> dict[str, str]:
+    """Pass name to the options that a target gives it, as text."""
+    if target not in gpu_target.NAMES:
+        return {}
+    return {"loop-fuse": gpu_target.GpuTarget.from_name(target).machine, "loop-tile": f"target={target}"}

@@ -176,8 +176,9 @@ def _passes(arguments: argparse.Namespace) -> tuple[ModulePass, ...]:
         if arguments.to or arguments.target:
             raise LamellaError("-p gives the whole pipeline; leave out --to and --target, or name a level in -p")
         return parse_passes(arguments.passes)
-    target = pipeline_for(arguments.target) if arguments.target else ()
-    return pipeline_to(arguments.to) if arguments.to else target
+    if arguments.target:
+        return pipeline_for(arguments.target, arguments.to)
+    return pipeline_to(arguments.to) if arguments.to else ()
 
 
 def _check_names(arguments: argparse.Namespace, passes: Sequence[ModulePass]) -> None:

@@ -156,7 +156,7 @@ def test_any_text_reads_or_is_an_error_for_the_user(text: str) -> None:
 
 def test_levels_and_targets() -> None:
     with pytest.raises(
-        PipelineError, match="unknown level 'moon'; the levels are aten, prims, loop, kernel, host, llvm"
+        PipelineError, match="unknown level 'moon'; the levels are aten, prims, loop, kernel, host, tt, llvm"
     ):
         pipeline_to("moon")
     with pytest.raises(PipelineError, match="unknown target 'gpu'; the targets are cpu"):
