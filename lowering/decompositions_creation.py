@@ -10,7 +10,7 @@ import sympy
 from ..dialects import expr, prims
 from ..dialects.expr import Dim
 from ..dialects.prims import Number
-from ..dialects.tensor import is_float
+from ..dialects.tensor import TensorType, is_float
 from .decomposition import Call, rule, view
 from .prims_builder import Value
 
@@ -155,6 +155,22 @@ def contiguous(call: Call, x: Value, memory_format: str) -> Value:
 @rule("aten.copy")
 def copy(call: Call, x: Value, source: Value, non_blocking: bool) -> Value:
     return source.to(call.type.dtype).expand(call.type.shape).copy(call.type)
+
+
+@view("aten.copy_")
+def copy_into(call: Call, x: Value, source: Value, non_blocking: bool) -> Any:
+    """The source as x is, so that what makes it can write it there, and the call, which then copies nothing."""
+    if source.type == x.type or source.type.device != x.type.device or overlaps(x.type):
+        return NotImplemented
+    value = source.to(x.dtype).expand(x.shape).copy(x.type)
+    op = type(call.op).call([x.ssa, value.ssa, non_blocking], [x.type], call.op.location)
+    call.b.ops.append(op)
+    return Value(call.b, op.results[0])
+
+
+def overlaps(t: TensorType) -> bool:
+    """Whether elements may lie at one place: dims of stride 0 with more than one, as far as is known."""
+    return any(stride == 0 and size != 1 for stride, size in zip(t.strides, t.shape, strict=True))
 
 
 def convert(call: Call, x: Value) -> Any:
