@@ -277,8 +277,8 @@ def _take_notes(name: str, module: ModuleOp, notes: dict[str, Any]) -> None:
 
     if name == "loop-schedule":
         notes["decisions"] = report.decisions(module)
+    elif name == "bufferize":  # makes variants of kernels, and copies superfluous
         notes["calls"] = report.calls(module)
-    elif name == "bufferize":  # makes variants of kernels
         notes["kernels"] = report.kernels(module)
 
 

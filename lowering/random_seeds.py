@@ -35,8 +35,9 @@ def _draw(size: tuple[int, ...], device: str) -> AtenOp:
     return cls.call([*RANGE, size, "i64", None, device], [TensorType.get(size, "i64", None, device)])
 
 
-def _is_draw(op: Operation) -> bool:
-    return op.name == NAME and cast(AtenOp, op).args()[:3] == [*RANGE, ()]
+def is_draw(op: Operation) -> bool:
+    """Whether a call draws seeds."""
+    return op.name == NAME and cast(AtenOp, op).args()[:2] == [*RANGE]
 
 
 def join_draws(function: FuncOp) -> None:
@@ -44,7 +45,7 @@ def join_draws(function: FuncOp) -> None:
     block = function.body.block
     by_device: dict[str, list[Operation]] = {}
     for op in block.ops:
-        if _is_draw(op):
+        if is_draw(op) and not cast(TensorType, op.results[0].type).rank:
             by_device.setdefault(cast(TensorType, op.results[0].type).device, []).append(op)
     for device, draws in by_device.items():
         if len(draws) == 1:

@@ -12,8 +12,10 @@ from ..dialects import expr, host
 from ..dialects.aten import AtenOp
 from ..dialects.loop import IndexAttr, KernelOp, LaunchOp
 from ..dialects.tensor import TensorType
+from .bufferize import OUT_VARIANTS
 from .origins import Call, lines, origins
 from .promotion import COMPUTE_DTYPES
+from .random_seeds import is_draw
 
 _LIBRARY = {
     "matrix product: ATen's library is called": frozenset(
@@ -46,6 +48,8 @@ def why(op: AtenOp) -> str:
         return "it writes into an argument of the program" if _writes_argument(op) else "it writes in place"
     if other := sorted({t.dtype for t in tensors} - COMPUTE_DTYPES):
         return f"kernels do not compute with {other[0]}"
+    if is_draw(op):
+        return "the seeds of random numbers in kernels are drawn from torch's generator"
     if "nondeterministic_seeded" in op.schema.tags:
         return "random numbers: torch's generator is called, so that seeds give eager's numbers"
     return "its lowering does not cover these arguments" if op.name in RULES else "it has no lowering"
@@ -104,11 +108,14 @@ def decisions(module: ModuleOp) -> list[str]:
 
 
 def calls(module: ModuleOp) -> list[Call]:
-    """The operators that stay calls into ATen, in order."""
+    """The operators that stay calls into ATen, in order: of a host program those that it calls, without the copies that
+    kernels make superfluous.
+    """
+    named = {variant: name for name, variant in OUT_VARIANTS.items()}
     return [
-        Call(op.name, next(iter(lines(op.location)), "?"), why(op))
+        Call(named.get(op.name, op.name), next(iter(lines(op.location)), "?"), why(op))
         for f in module.ops
-        if isinstance(f, FuncOp)
+        if isinstance(f, (FuncOp, host.FuncOp))
         for op in f.body.walk()
         if isinstance(op, AtenOp)
     ]
