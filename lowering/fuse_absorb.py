@@ -47,18 +47,20 @@ class _Absorber:
                 self.readers[p][n] = None
 
     def run(self) -> dict[SSAValue, Node]:
-        work = deque(self.nodes)
+        work, waiting = deque(self.nodes), set(self.nodes)
         absorbed: dict[SSAValue, Node] = {}
         while work:
             a = work.popleft()
+            waiting.discard(a)
             if a.absorbed or not a.pointwise or a.escapes or not self._wanted(a):
                 continue
             a.absorbed = True
             absorbed.update((r, a) for r in a.results)
             for n in self.readers[a]:
                 self._substitute(a, n)
-            for p in self._forget(a):
-                work.append(p)
+            again = [p for p in self._forget(a) if p not in waiting]
+            work += again
+            waiting.update(again)
         return absorbed
 
     def _forget(self, a: Node) -> Iterable[Node]:

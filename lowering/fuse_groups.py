@@ -14,11 +14,11 @@ from xdsl.ir import SSAValue
 
 from ..dialects import expr
 from ..dialects.loop import ScatterOp
-from .fuse_cost import BYTES_PER_OP, WRITE, Hints, Machine, shown
+from .fuse_cost import BYTES_PER_OP, WRITE, Hints, Machine
+from .fuse_decisions import Decisions
 from .fuse_graph import Binding, Node, Read
 from .fuse_index import invert, simplified
 from .fuse_plan import Axis, Group, single
-from .kernel_names import origins, word
 
 MAX_BUFFERS = 56
 """Buffers of a kernel at most."""
@@ -52,8 +52,7 @@ class Grouper:
     def __init__(self, machine: Machine, hints: Hints, readers: Mapping[SSAValue, set[Node]]) -> None:
         self.machine, self.hints, self.readers = machine, hints, readers
         self.at: dict[int, Cluster] = {}
-        self.decisions: list[str] = []
-        self._words: dict[Node, list[str]] = {}
+        self.decisions = Decisions()
         self._recent: dict[SSAValue, list[Node]] = {}
         self._position: dict[SSAValue, int] = {}
         self._node: dict[SSAValue, Node] = {}
@@ -112,8 +111,9 @@ class Grouper:
                 if other in tried:
                     continue
                 merged = self._merge(other, mine)
-                if merged is None:
+                if isinstance(merged, str):
                     tried.add(other)
+                    self.decisions.kept_apart(n, _first(other), merged)
                 elif best is None or merged[0] > best[0]:
                     best = (*merged[:2], other, merged[2])
             if best is None:
@@ -131,22 +131,29 @@ class Grouper:
                     found[c] = None
         return found
 
-    def _merge(self, a: Cluster, b: Cluster) -> tuple[float, float, Group] | None:
-        """Microseconds and bytes that merging saves, and the merged group; None if illegal or of no use."""
+    def _merge(self, a: Cluster, b: Cluster) -> tuple[float, float, Group] | str:
+        """Microseconds and bytes that merging saves, and the merged group; why not where it is illegal or of no use."""
         assert a.group is not None and b.group is not None
-        if a.size + b.size > MAX_SIZE or self._cyclic(a, b):
-            return None
+        if a.size + b.size > MAX_SIZE:
+            return f"{a.size + b.size} ops are too many for one kernel"
+        if self._cyclic(a, b):
+            return "something between them needs one and is needed by the other"
         sources = len(a.sources.keys() | b.sources.keys())
-        if sources + sum(len(n.results) for g in (a.group, b.group) for n in g.members if n.escapes) > MAX_BUFFERS:
-            return None
+        sources += sum(len(n.results) for g in (a.group, b.group) for n in g.members if n.escapes)
+        if sources > MAX_BUFFERS:
+            return f"{sources} buffers are too many for one kernel"
         merged = merge_groups(a.group, b.group)
-        if merged is None or self._starves(a.group, b.group, merged):
-            return None
+        if merged is None:
+            return "no loops fit both"
+        if self._starves(a.group, b.group, merged):
+            return "together they have too little work for all threads"
         saved = self._saved(a, b, merged)
         time = self.machine.time
-        before = time(a.work, self._points(a.group)) + time(b.work, self._points(b.group))
-        gain = before - time(a.work + b.work - saved, self._points(merged))
-        return (gain, saved, merged) if gain > 0 else None
+        apart = time(a.work, self._points(a.group)) + time(b.work, self._points(b.group))
+        together = time(a.work + b.work - saved, self._points(merged))
+        if together >= apart:
+            return f"{together:.3g} us together, {apart:.3g} us apart"
+        return apart - together, saved, merged
 
     def _starves(self, a: Group, b: Group, merged: Group) -> bool:
         """Whether sizes larger than those seen now would leave threads without work that a group had for them."""
@@ -198,21 +205,9 @@ class Grouper:
                     total += min(inner * 4, self.hints.bytes(r.source))
         return total
 
-    def _shown(self, *nodes: Node) -> str:
-        """Operators of nests, as people know them."""
-        found: dict[str, None] = {}
-        for n in nodes:
-            if n not in self._words:
-                self._words[n] = list(dict.fromkeys(map(word, origins(n.op))))
-            found.update((w, None) for w in self._words[n])
-        return " + ".join(list(found)[:5])
-
     def _join(self, a: Cluster, b: Cluster, merged: Group, saved: float, n: Node) -> None:
         assert a.group is not None
-        self.decisions.append(
-            f"fused {self._shown(n)} into {self._shown(*a.group.members)}: "
-            f"saves {shown(saved)} of {shown(a.work + b.work)}"
-        )
+        self.decisions.joined(n, a.group.members, saved, a.work + b.work)
         bits = a.bits | b.bits
         c = Cluster(
             bits, a.deps | b.deps, (a.ancestors | b.ancestors) & ~bits, merged, a.work + b.work - saved, a.size + b.size
@@ -230,6 +225,11 @@ class Grouper:
             other = self.at.get(position)
             if other is not None and other is not c and other.ancestors & bits:
                 other.ancestors |= below
+
+
+def _first(c: Cluster) -> Node:
+    assert c.group is not None
+    return c.group.members[0]
 
 
 # Axes

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Mapping
 
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Pure
@@ -41,26 +42,39 @@ class Order:
         return self._alias.get(v, v)
 
     def after(self, n: Node) -> list[int]:
-        """The ops that a nest must follow because they change what it reads."""
-        return [i for r in n.reads for i in self.mutations.get(r.source, ()) if i < n.number]
+        """The ops that a nest must follow because they change what it reads: the last of each, which follow others."""
+        return [i for r in n.reads if (i := self._last_write(r.source, n.number)) is not None]
 
-    def op_deps(self, position: int, readers: Mapping[SSAValue, Iterable[Node]]) -> set[int]:
-        """The ops that an op outside of fusion must follow, besides those that make its operands.
+    def _last_write(self, v: SSAValue, before: int) -> int | None:
+        writes = self.mutations.get(v)
+        at = bisect_left(writes, before) if writes else 0
+        return writes[at - 1] if writes and at else None
 
-        `readers` are the nests that read a value, wherever they stand.
+    def op_deps(self, nodes: Mapping[Operation, Node]) -> dict[int, set[int]]:
+        """For each op outside of fusion, by position, those that it must follow besides those that make its operands.
+
+        `nodes` are the nests that are computed by themselves. Ops that may not be pure follow one another; one that
+        writes follows what has used the same storage since the last write to it.
         """
-        o = self.ops[position]
-        deps = {i for v in o.operands for i in self.mutations.get(v, ()) if i < position}
-        if not _is_impure(o):
-            return deps
-        deps |= {i for i in self._chained if i < position}
-        roots = {self.root(v) for v in _written(o)}
-        for v in self.mutations:
-            if self.root(v) in roots:
-                deps |= {n.number for n in readers.get(v, ()) if n.number < position}
-        for i, other in enumerate(self.ops[:position]):
-            if not isinstance(other, (NestOp, ScatterOp)) and any(self.root(v) in roots for v in other.operands):
-                deps.add(i)
+        deps: dict[int, set[int]] = {}
+        users: dict[SSAValue, list[int]] = {}
+        last: int | None = None
+        for i, o in enumerate(self.ops):
+            fused = isinstance(o, (NestOp, ScatterOp))
+            if not fused:
+                writes = (self._last_write(v, i) for v in o.operands)
+                deps[i] = {w for w in writes if w is not None}
+                if _is_impure(o):
+                    if last is not None:
+                        deps[i].add(last)
+                    last = i
+                    for v in _written(o):
+                        deps[i].update(users.pop(self.root(v), ()))
+            if self.mutations and (not fused or o in nodes):
+                used = (r.source for r in nodes[o].reads) if fused else o.operands
+                for v in used:
+                    if v in self.mutations:
+                        users.setdefault(self.root(v), []).append(i)
         return deps
 
 

@@ -51,7 +51,7 @@ _PLAIN = frozenset(
 
 
 _NAMESPACES = ("aten.", "torch_prims.")
-_KINDS = {"add": "sum", "mul": "prod", "and": "all", "or": "any", "welford": "var_mean"}
+KINDS = {"add": "sum", "mul": "prod", "and": "all", "or": "any", "welford": "var_mean"}
 
 
 def origins(op: Operation) -> list[str]:
@@ -81,9 +81,9 @@ def _described(op: NestOp) -> list[str]:
     if any(isinstance(o, LoadOp) and len(o.operands) > 1 and o.indices for o in body):
         words.append("gather")
     if op.scan is not None:
-        words += [f"cum{_KINDS.get(k.data, k.data)}" for k in op.combine.data]
+        words += [f"cum{KINDS.get(k.data, k.data)}" for k in op.combine.data]
     else:
-        words += [_KINDS.get(k.data, k.data) for k in op.combine.data]
+        words += [KINDS.get(k.data, k.data) for k in op.combine.data]
     if not words:
         words = [re.sub(r"(f|i|si|ui)$", "", o.name[6:]) for o in body if o.name.startswith("arith.")]
         words = [w for w in words if w not in ("constant", "ext", "trunc", "cmp", "select")]

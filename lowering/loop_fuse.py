@@ -67,18 +67,19 @@ class LoopFuse(ModulePass):
         known: dict[str, int] = {}
         if isinstance(hints, DictionaryAttr):
             known = {k: v.value.data for k, v in hints.data.items() if isinstance(v, IntegerAttr)}
-        kernels = _Kernels()
+        kernels = _Kernels(sum(isinstance(o, KernelOp) for o in op.ops))
         machine = Machine(**{f.name: getattr(self, f.name) for f in fields(Machine)})
-        decisions: list[str] = []
+        before = op.attributes.get("lamella.decisions")
+        decisions = list(before.data) if isinstance(before, ArrayAttr) else []
         for f in [f for f in op.ops if isinstance(f, FuncOp) and f.body.blocks]:
             function = _Function(f, machine, Hints(known))
             grouper = function.group()
-            function.rebuild(in_order(grouper.at), kernels)
-            decisions += grouper.decisions
+            launched = function.rebuild(in_order(grouper.at), kernels)
+            decisions += map(StringAttr, grouper.decisions.lines(launched))
         first = op.body.block.first_op
         if kernels.ops and first is not None:
             op.body.block.insert_ops_before(kernels.ops, first)
-        op.attributes["lamella.decisions"] = ArrayAttr(StringAttr(d) for d in decisions)
+        op.attributes["lamella.decisions"] = ArrayAttr(decisions)
         self.statistics["kernels"] = len(kernels.ops)
 
 
@@ -95,7 +96,9 @@ class _Known:
 class _Kernels:
     """The kernels made so far: by what their groups are made of, and by their text."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
+        """`number` is that of the first."""
+        self.number = number
         self.ops: list[KernelOp] = []
         self.known: dict[Any, _Known] = {}
         self._by_text: dict[str, KernelOp] = {}
@@ -105,7 +108,7 @@ class _Kernels:
         text = print_module(kernel)
         known = self._by_text.get(text)
         if known is None:
-            kernel.sym_name = StringAttr(f"{stem}_{len(self.ops)}")
+            kernel.sym_name = StringAttr(f"{stem}_{self.number + len(self.ops)}")
             self.ops.append(kernel)
             self._by_text[text] = kernel
             return kernel
@@ -132,24 +135,27 @@ class _Function:
         """Decide which nests go together."""
         grouper = Grouper(self.machine, self.hints, self.readers)
         position: dict[SSAValue, int] = {r: i for i, o in enumerate(self.ops) for r in o.results}
+        real: dict[Operation, Node] = {n.op: n for n in self.real}
+        deps = self.order.op_deps(real)
         for i, o in enumerate(self.ops):
-            n = self.nodes.get(o)
-            if n is not None and not n.absorbed:
+            if (n := real.get(o)) is not None:
                 grouper.add_node(n, self.order.after(n))
-            elif n is None and not isinstance(o, (NestOp, ScatterOp)):
-                deps = {position[v] for v in o.operands if v in position} | self.order.op_deps(i, self.readers)
-                grouper.add_op(i, deps, o.results)
+            elif i in deps:
+                grouper.add_op(i, deps[i] | {position[v] for v in o.operands if v in position}, o.results)
         return grouper
 
-    def rebuild(self, clusters: list[Cluster], kernels: _Kernels) -> None:
-        """Replace nests by launches of their groups' kernels."""
+    def rebuild(self, clusters: list[Cluster], kernels: _Kernels) -> dict[Node, LaunchOp]:
+        """Replace nests by launches of their groups' kernels; the launch of each."""
         before = list(self.block.ops)
         for o in before:
             o.detach()
         renamed: dict[SSAValue, SSAValue] = {}
+        launched: dict[Node, LaunchOp] = {}
         for cluster in clusters:
             if cluster.group is not None:
-                self.block.add_op(self._launch(cluster.group, kernels, renamed))
+                launch = self._launch(cluster.group, kernels, renamed)
+                launched.update((n, launch) for n in cluster.group.members)
+                self.block.add_op(launch)
                 continue
             o = self.ops[cluster.bits.bit_length() - 1]
             if any(v in renamed for v in o.operands):
@@ -158,6 +164,7 @@ class _Function:
         for o in reversed(list(dict.fromkeys((*before, *self.ops)))):
             if o.parent is None:
                 o.erase(safe_erase=False)
+        return launched
 
     def _launch(self, group: Group, kernels: _Kernels, renamed: dict[SSAValue, SSAValue]) -> LaunchOp:
         members = set(group.members)

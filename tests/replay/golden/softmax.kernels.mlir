@@ -1,4 +1,4 @@
-builtin.module attributes {lamella.hints = {s77 = 4 : i64}, lamella.decisions = ["fused softmax into softmax: saves 16.4 KB of 75.8 KB", "fused softmax into softmax: saves 16.4 KB of 75.8 KB", "fused softmax into softmax: saves 41 KB of 109 KB"]} {
+builtin.module attributes {lamella.hints = {s77 = 4 : i64}, lamella.decisions = ["@softmax_0: fused softmax #2 with softmax (max) #1: saves 16.4 KB of 75.8 KB", "@softmax_0: fused softmax (sum) #3 with softmax (max) #1 + softmax #2: saves 16.4 KB of 75.8 KB", "@softmax_0: fused softmax #4 with softmax (max) #1 + softmax #2 + softmax (sum) #3: saves 41 KB of 109 KB"]} {
   loop.kernel @softmax_0(%x0: !sym.t<[s0, 1024], f32>) outs(%y0: !sym.t<[s0, 1024], f32>) sizes [s0] grid [d0 = s0] attributes {ops = ["aten._softmax"], bytes = #loop.index<[8192*s0]>, flops = #loop.index<[5120*s0]>, grain = 3 : i64} {
     %0 = loop.scratch : !sym.t<[1024], f32>
     %1 = loop.for [d1 = 1024] reduce [max] attributes {vector = "d1", lanes = 16 : i64, unroll = 4 : i64} {
