@@ -40,8 +40,9 @@ def gpu_index(type: TensorType) -> int | None:
 
 
 def on_gpu(kernel: KernelOp) -> bool:
-    """Whether a kernel is for a GPU: where its results are."""
-    return gpu_index(cast(TensorType, kernel.outs[0].type)) is not None
+    """Whether a kernel is for a GPU: where its results are, or what it checks if it has none."""
+    buffers = kernel.body.block.args
+    return bool(buffers) and gpu_index(cast(TensorType, buffers[-1].type)) is not None
 
 
 class GpuKernels:
