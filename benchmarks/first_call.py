@@ -1,0 +1,112 @@
+"""First calls in fresh processes: with empty caches, of a second function, and of a second process with warm caches.
+
+    python benchmarks/first_call.py [--cases small,bert,gpt2] [--backends lamella,inductor] [--rounds 3]
+
+Each round starts two processes per backend over one folder of caches, empty for the first. A process imports torch and
+calls eagerly, then measures the first call of the case and that of another function. Seconds of wall time, CPU seconds
+of the process and its children in brackets; medians. The ratios are those of the wall times, round by round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from harness import median_ratio, table
+
+MEASURES = ("first", "later", "warm first", "warm later")
+
+
+def child(name: str, backend: str) -> dict[str, tuple[float, float]]:
+    """Seconds (wall, CPU) of the first call of the case, and of the next function."""
+    x = torch.randn(64, 256)
+    program, arguments = _case(name, x)
+    found: dict[str, tuple[float, float]] = {}
+    with torch.no_grad():
+        program(**arguments)
+        later(x)
+        found["first"] = _measured(lambda: torch.compile(program, backend=backend)(**arguments))
+        found["later"] = _measured(lambda: torch.compile(later, backend=backend)(x))
+    return found
+
+
+def small(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.gelu(x * 2 + 1)
+
+
+def later(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x.sin() + 1, -1)
+
+
+def _case(name: str, x: torch.Tensor) -> tuple[Callable[..., Any], dict[str, Any]]:
+    if name == "small":
+        return small, {"x": x}
+    from lamella.tools import zoo
+
+    case = zoo.load(name, "small")
+    return case.model, case.inputs(0)
+
+
+def _measured(call: Callable[[], Any]) -> tuple[float, float]:
+    wall, cpu = time.perf_counter(), sum(os.times()[:4])
+    call()
+    return time.perf_counter() - wall, sum(os.times()[:4]) - cpu
+
+
+def measure(name: str, backend: str) -> dict[str, tuple[float, float]]:
+    """What two processes measure over one folder of caches."""
+    found: dict[str, tuple[float, float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        env = os.environ | {
+            "LAMELLA_CACHE_DIR": f"{folder}/l", "TORCHINDUCTOR_CACHE_DIR": f"{folder}/i", "TMPDIR": folder
+        }  # fmt: skip
+        command = [sys.executable, __file__, "--child", backend, "--cases", name]
+        for prefix in ("", "warm "):
+            done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+            times = json.loads(done.stdout.splitlines()[-1])
+            found |= {prefix + key: tuple(value) for key, value in times.items()}
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", default="small,bert,gpt2")
+    parser.add_argument("--backends", default="lamella,inductor")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        print(json.dumps(child(options.cases, options.child)))
+        return
+    backends = options.backends.split(",")
+    rows: list[list[str]] = []
+    for name in options.cases.split(","):
+        times: dict[str, list[dict[str, tuple[float, float]]]] = {b: [] for b in backends}
+        for k in range(options.rounds):
+            for backend in backends[:: 1 if k % 2 == 0 else -1]:
+                times[backend].append(measure(name, backend))
+        for what in MEASURES:
+            row = [name, what]
+            for b in backends:
+                wall, cpu = (statistics.median(t[what][i] for t in times[b]) for i in (0, 1))
+                row.append(f"{wall:.2f} ({cpu:.2f})")
+            for b in backends[1:]:
+                base, own = ([t[what][0] for t in times[x]] for x in (b, backends[0]))
+                row.append(f"{median_ratio(base, own):.1f}")
+            rows.append(row)
+            print(" ".join(row), flush=True)
+    header = ["case", "call", *(f"{b}, s (CPU)" for b in backends), *(f"{b} / {backends[0]}" for b in backends[1:])]
+    print(table(header, rows))
+
+
+if __name__ == "__main__":
+    main()
