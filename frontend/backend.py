@@ -14,11 +14,23 @@ from torch.fx import GraphModule
 from xdsl.dialects.builtin import ModuleOp
 
 from ..lowering.options import Options
-from .compiled import CompiledGraph, EagerGraph
+from .compiled import CompiledGraph, EagerGraph, without_wrapper
 from .import_fx import UnsupportedGraph, import_graph
 from .locations import module_name
 from .outputs import OutputRecipe
-from .torch_compat import CacheableCompiler, OutputCode, aot_compile, cached, hold_cached, real_tensors
+from .torch_compat import (
+    CacheableCompiler,
+    OutputCode,
+    aot_compile,
+    cached,
+    hold_cached,
+    leaves_nothing_to_do,
+    real_tensors,
+)
+
+if TYPE_CHECKING:
+    from ..lowering.kernel_story import KernelStory
+    from ..lowering.origins import Call
 
 log = logging.getLogger("lamella")
 
@@ -86,12 +98,16 @@ class Backend:
     def __call__(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         names = _input_names(graph)
         compilers = [self.compiler(kind, names) for kind in ("forward", "backward", "inference")]
-        if not self.cacheable:
+
+        def compile() -> Callable[..., Any]:
             return aot_compile(graph, example_inputs, *compilers, partition=self.partition)
+
+        if not self.cacheable:
+            return without_wrapper(compile, example_inputs)
         # What AOTAutograd's key must contain beside the graph: the compiler and what it was asked for.
         tag = hashlib.sha256(f"{self.version}|{self.options!r}".encode()).hexdigest()[:32]
         with cached(f"lamella-{tag}"):
-            return aot_compile(graph, example_inputs, *compilers, partition=self.partition)
+            return without_wrapper(compile, example_inputs)
 
     def partition(self, joint: GraphModule, inputs: Sequence[Any], **settings: Any) -> tuple[GraphModule, GraphModule]:
         """The forward and the backward of AOTAutograd's joint graph."""
@@ -120,7 +136,8 @@ class Backend:
                 self.tell(kind, graph, None, str(error))
                 return EagerGraph(graph, str(error))
         self.tell(kind, graph, compilation, "")
-        compiled = CompiledGraph(compilation.graph, OutputRecipe(imported.outputs), imported.constants)
+        direct = kind == "inference" and leaves_nothing_to_do(graph)
+        compiled = CompiledGraph(compilation.graph, OutputRecipe(imported.outputs), imported.constants, direct)
         if kind == "backward" and self.cacheable and (release := hold_cached()) is not None:
             compiled.before_first_call(release)
         return compiled

@@ -4,6 +4,7 @@ cache.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,21 +12,42 @@ import torch
 from torch.fx import GraphModule
 
 from .outputs import OutputRecipe
-from .torch_compat import BypassCache, OutputCode
+from .torch_compat import BypassCache, OutputCode, autocast_enabled
+
+
+class _Latest(threading.local):
+    """The graph that was compiled in this thread, or read from AOTAutograd's cache, last."""
+
+    graph: OutputCode | None = None
+
+    def take(self) -> OutputCode | None:
+        """That graph, once."""
+        graph, self.graph = self.graph, None
+        return graph
+
+
+_latest = _Latest()
 
 
 class CompiledGraph(OutputCode):
     """A graph that runs natively. Calls take a list of inputs, which is cleared."""
 
     def __init__(
-        self, compiled: Callable[[list[Any]], Sequence[Any]], recipe: OutputRecipe, constants: Sequence[torch.Tensor]
+        self,
+        compiled: Callable[[list[Any]], Sequence[Any]],
+        recipe: OutputRecipe,
+        constants: Sequence[torch.Tensor],
+        direct: bool = False,
     ) -> None:
         super().__init__()
+        _latest.graph = self
         self._boxed_call = True  # on the instance: torch's wrappers copy `__dict__`
         self.compiled = compiled
         """`@main`: picklable for a graph that is to be cached."""
         self.recipe = recipe
         self.constants = list(constants)
+        self.direct = direct
+        """Its inputs and outputs are those of TorchDynamo's graph, and no effect is left to AOTAutograd."""
         self.call = recipe.wrap(compiled, self.constants)
 
     def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
@@ -47,7 +69,8 @@ class CompiledGraph(OutputCode):
         """AOTAutograd pickles a shallow copy that it has called this on."""
 
     def post_compile(self, example_inputs: Any, constants: Any, graph_kwargs: Any) -> None:
-        """Nothing is left to do when a cached graph has been read."""
+        """A graph has been read from the cache and is what runs from now on."""
+        _latest.graph = self
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "call"}
@@ -62,6 +85,7 @@ class EagerGraph(OutputCode):
 
     def __init__(self, graph: GraphModule, reason: str) -> None:
         super().__init__()
+        _latest.graph = self
         self._boxed_call = True
         self.graph = graph
         self.reason = reason
@@ -77,3 +101,29 @@ class EagerGraph(OutputCode):
 
     def post_compile(self, example_inputs: Any, constants: Any, graph_kwargs: Any) -> None:
         """Nothing: such a graph is never read from a cache."""
+
+
+def without_wrapper(make: Callable[[], Callable[..., Any]], inputs: Sequence[Any]) -> Callable[..., Any]:
+    """`make()`, a callable from AOTAutograd, without AOTAutograd's part in its calls where that is to do nothing.
+
+    Its first call is made as it is: AOTAutograd looks at what custom operators return then. `inputs` are examples.
+    """
+    _latest.take()
+    wrapped = make()
+    graph = _latest.take()
+    if not isinstance(graph, CompiledGraph) or not graph.direct or autocast_enabled():
+        return wrapped
+    if any(isinstance(value, (list, tuple, dict)) for value in inputs):
+        return wrapped
+    native = getattr(graph.compiled, "function", lambda: graph.compiled)
+    run = None
+
+    def call(*inputs: Any) -> Any:
+        nonlocal run
+        if run is not None:
+            return run(list(inputs))
+        result = wrapped(*inputs)
+        run = graph.recipe.wrap(native(), graph.constants)
+        return result
+
+    return call

@@ -13,8 +13,10 @@ from torch._dynamo import disable
 from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch import config as _functorch_config
 from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache as BypassCache
+from torch._functorch._aot_autograd.descriptors import PlainAOTInput, PlainAOTOutput
 from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler as CacheableCompiler
 from torch._functorch.aot_autograd import aot_module_simplified
+from torch._guards import TracingContext
 from torch._higher_order_ops.effects import with_effects
 from torch._inductor.codecache import FxGraphHashDetails
 from torch._inductor.output_code import OutputCode
@@ -29,9 +31,11 @@ __all__ = [
     "CacheableCompiler",
     "OutputCode",
     "aot_compile",
+    "autocast_enabled",
     "cached",
     "hold_cached",
     "is_plain_tensor",
+    "leaves_nothing_to_do",
     "real_tensors",
     "symbol_hints",
     "with_effects",
@@ -46,6 +50,37 @@ def symbol_hints(shape_env: Any) -> dict[str, int]:
 def is_plain_tensor(value: torch.Tensor) -> bool:
     """Whether a (fake) tensor is described by sizes, strides, dtype and device alone."""
     return value.layout is torch.strided and not value.is_nested and not value.is_conj() and not value.is_neg()
+
+
+def autocast_enabled() -> bool:
+    return torch._C._is_any_autocast_enabled()
+
+
+def leaves_nothing_to_do(graph: Any) -> bool:
+    """Whether a graph for inference that is being compiled takes and returns what TorchDynamo's graph does, and
+    AOTAutograd has nothing to do around its calls but to turn off gradients.
+    """
+    context = TracingContext.try_get()
+    meta: Any = context and context.fw_metadata
+    nodes = list(graph.graph.nodes)
+    inputs = [node.meta.get("desc") for node in nodes if node.op == "placeholder"]
+    outputs = nodes[-1].meta.get("desc") or ()
+    if meta is None or len(meta.input_info) != len(inputs) or len(meta.output_info) != len(outputs):
+        return False
+    plain = all(
+        type(d) is kind and d.idx == i
+        for kind, descriptions in ((PlainAOTInput, inputs), (PlainAOTOutput, outputs))
+        for i, d in enumerate(descriptions)
+    )
+    return plain and not any(getattr(meta, name, None) for name in _EFFECTS) and meta.grad_enabled_mutation is None
+
+
+_EFFECTS = (
+    *("num_mutated_inp_runtime_indices", "mutated_graph_handled_indices_seen_by_autograd", "num_outputs_aliased"),
+    *("num_intermediate_bases", "dynamic_outputs", "tokens", "is_rng_op_functionalized", "num_graphsafe_rng_states"),
+    "act_input_indices",
+)
+"""What AOTAutograd notes about a graph when its calls are not all there is to do."""
 
 
 def real_tensors() -> AbstractContextManager[Any]:
