@@ -6,11 +6,14 @@ dims there are, torch's fake tensors say. Strides are not compared: fake ones ar
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -45,7 +48,7 @@ def check_calls(module: ModuleOp) -> None:
     environment = Environment(module)
     hints = size_hints(module)
     known: dict[Any, str] = {}
-    with FakeTensorMode():
+    with _without_log(), FakeTensorMode():
         for op in module.walk():
             if not isinstance(op, AtenOp):
                 continue
@@ -54,6 +57,17 @@ def check_calls(module: ModuleOp) -> None:
                 known[key] = _complaint(op, environment, hints)
             if known[key]:
                 raise LamellaVerifyError(op, known[key])
+
+
+@contextmanager
+def _without_log() -> Iterator[None]:
+    """torch logs what its fake tensors refuse, with a traceback."""
+    log = logging.getLogger(fake_tensor.__name__)
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
 
 
 def _complaint(op: AtenOp, environment: Environment, hints: Mapping[str, int]) -> str:

@@ -12,6 +12,7 @@ written `torch_prims.iota`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from typing import Any, ClassVar
 
 import torch
@@ -264,6 +265,16 @@ def lookup(name: str) -> type[AtenOp] | None:
             return None
         cls = _classes[name] = op_class(overload)
     return cls
+
+
+def similar(name: str) -> list[str]:
+    """Names of operators of torch that someone who wrote `name` may have meant."""
+    namespace, _, rest = name.partition(".")
+    known: list[str] = torch._C._dispatch_get_all_op_names()
+    names = [n.partition("::")[2] for n in known if n.startswith(f"{namespace}::")]
+    if overloads := [n for n in names if n.startswith(f"{rest}.")]:
+        return [f"{namespace}.{n}" for n in overloads[:3]]
+    return [f"{namespace}.{n}" for n in get_close_matches(rest, names, 3)]
 
 
 def op_class(overload: Any) -> type[AtenOp]:

@@ -72,6 +72,27 @@ class YieldAtOp(IRDLOperation):
         printer.print_attribute(self.value.type)
 
 
+def _parse_access(parser: Parser) -> tuple[IndexAttr, list[SSAValue], PredAttr | None, SSAValue | None]:
+    """`[d0, v0](%i) mask [lt(d1, 32)] if %ok`: index, its operands, mask and condition."""
+    index = IndexAttr.parse_brackets(parser)
+    indices = parse_operands(parser)
+    mask = PredAttr.parse_brackets(parser) if parser.parse_optional_keyword("mask") is not None else None
+    ok = None
+    if parser.parse_optional_keyword("if") is not None:
+        ok = parser.resolve_operand(parser.parse_unresolved_operand(), i1)
+    return index, indices, mask, ok
+
+
+def _print_access(printer: Printer, op: LoadOp | StoreOp) -> None:
+    printer.print_string(op.index.text)
+    print_operands(printer, op.indices)
+    if op.mask is not None:
+        printer.print_string(f" mask {op.mask.text}")
+    if op.ok is not None:
+        printer.print_string(" if ")
+        printer.print_ssa_value(op.ok)
+
+
 @irdl_op_definition
 class LoadOp(IRDLOperation):
     """`loop.load %x[d0, v0](%i) mask [lt(d1, 32)] if %ok other 0.0 : T` -> one element, as T's scalar type.
@@ -132,12 +153,7 @@ class LoadOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> LoadOp:
         source = parser.parse_unresolved_operand()
-        index = IndexAttr.parse_brackets(parser)
-        indices = parse_operands(parser)
-        mask = PredAttr.parse_brackets(parser) if parser.parse_optional_keyword("mask") is not None else None
-        ok = None
-        if parser.parse_optional_keyword("if") is not None:
-            ok = parser.resolve_operand(parser.parse_unresolved_operand(), i1)
+        index, indices, mask, ok = _parse_access(parser)
         other = parser.parse_attribute() if parser.parse_optional_keyword("other") is not None else None
         attributes = parser.parse_optional_attr_dict_with_keyword()
         parser.parse_punctuation(":")
@@ -153,13 +169,7 @@ class LoadOp(IRDLOperation):
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_ssa_value(self.source)
-        printer.print_string(self.index.text)
-        print_operands(printer, self.indices)
-        if self.mask is not None:
-            printer.print_string(f" mask {self.mask.text}")
-        if self.ok is not None:
-            printer.print_string(" if ")
-            printer.print_ssa_value(self.ok)
+        _print_access(printer, self)
         if self.other is not None:
             printer.print_string(" other ")
             printer.print_attribute(self.other)
@@ -228,12 +238,7 @@ class StoreOp(IRDLOperation):
         value = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         target = parser.parse_unresolved_operand()
-        index = IndexAttr.parse_brackets(parser)
-        indices = parse_operands(parser)
-        mask = PredAttr.parse_brackets(parser) if parser.parse_optional_keyword("mask") is not None else None
-        ok = None
-        if parser.parse_optional_keyword("if") is not None:
-            ok = parser.resolve_operand(parser.parse_unresolved_operand(), i1)
+        index, indices, mask, ok = _parse_access(parser)
         combine = parser.parse_identifier() if parser.parse_optional_keyword("combine") is not None else None
         atomic = parser.parse_optional_keyword("atomic") is not None
         attributes = parser.parse_optional_attr_dict_with_keyword()
@@ -261,13 +266,7 @@ class StoreOp(IRDLOperation):
         printer.print_ssa_value(self.value)
         printer.print_string(", ")
         printer.print_ssa_value(self.target)
-        printer.print_string(self.index.text)
-        print_operands(printer, self.indices)
-        if self.mask is not None:
-            printer.print_string(f" mask {self.mask.text}")
-        if self.ok is not None:
-            printer.print_string(" if ")
-            printer.print_ssa_value(self.ok)
+        _print_access(printer, self)
         if self.combine is not None:
             printer.print_string(f" combine {self.combine.data}")
         if self.atomic is not None:

@@ -282,6 +282,10 @@ class FastParser(Parser):
             near = get_close_matches(namespace, dialects, 1)
             return f"; dialect '{near[0]}' exists" if near else f"; the dialects are {', '.join(dialects)}"
         near = get_close_matches(name, known, 3)
+        if namespace == "aten" and dot:
+            from .aten import similar  # needs torch
+
+            near = similar(name)
         return f"; did you mean {' or '.join(near)}?" if near else ""
 
     def _parse_optional_integer_or_float_type(self) -> TypeAttribute | None:

@@ -255,27 +255,12 @@ def _type_text(layers: list[str], element: str, size: int | None) -> str:
 
 
 # c10::ScalarType, c10::Layout and c10::MemoryFormat by number: schemas give their defaults so
-_SCALAR_TYPES: Final = [
-    "u8",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "f16",
-    "f32",
-    "f64",
-    "c32",
-    "c64",
-    "c128",
-    "i1",
-    "qi8",
-    "qu8",
-    "qi32",
-    "bf16",
-]
+SCALAR_TYPES: Final = (
+    *("u8", "i8", "i16", "i32", "i64", "f16", "f32", "f64", "c32", "c64", "c128", "i1", "qi8", "qu8", "qi32", "bf16"),
+)
 _LAYOUTS: Final = ("strided", "sparse_coo", "sparse_csr", "_mkldnn", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
 _MEMORY_FORMATS: Final = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
-_BY_NUMBER: Final = {"ScalarType": _SCALAR_TYPES, "Layout": _LAYOUTS, "MemoryFormat": _MEMORY_FORMATS}
+_BY_NUMBER: Final = {"ScalarType": SCALAR_TYPES, "Layout": _LAYOUTS, "MemoryFormat": _MEMORY_FORMATS}
 
 
 def normalize(value: Any, element: str = "") -> Value:

@@ -169,8 +169,10 @@ class TensorType(Data[Payload], TypeAttribute):
                 raise ValueError(f"unknown dtype {dtype!r}; known: {', '.join(TORCH_DTYPES)}")
             if steps is not None and len(steps) != len(dims):
                 raise ValueError(f"{len(steps)} strides for a tensor of rank {len(dims)}")
-            if any(isinstance(d, int) and d < 0 for d in dims):
-                raise ValueError(f"negative size in {text}")
+            if any(isinstance(d, int) and not 0 <= d < 1 << 63 for d in dims):
+                raise ValueError(f"a size that is negative or beyond 64 bits in {text}")
+            if any(isinstance(s, int) and not -(1 << 63) <= s < 1 << 63 for s in steps or ()):
+                raise ValueError(f"a stride beyond 64 bits in {text}")
             p = Payload()
             p.text, p.shape, p.dtype, p.strides, p.device, p.expr = text, dims, dtype, steps, device, None
             t = TensorType._table[text] = TensorType(p)

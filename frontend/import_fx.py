@@ -136,7 +136,7 @@ class _Importer:
 
     def add_missing_locations(self, function: func.FuncOp) -> None:
         """Nodes that AOTAutograd made without a trace, and the return, are of the line before them; the function is of
-        the first line.
+        the first line, and an argument of the line that uses it first.
         """
         places = [op.location for op in self.block.ops if not isinstance(op.location, UnknownLoc)]
         place = function.location = places[0] if places else function.location
@@ -144,6 +144,12 @@ class _Importer:
             if isinstance(op.location, UnknownLoc):
                 op.location = place
             place = op.location
+            for operand in op.operands:
+                if isinstance(operand, BlockArgument) and isinstance(operand.location, UnknownLoc):
+                    operand.location = place
+        for argument in self.block.args:
+            if isinstance(argument.location, UnknownLoc):
+                argument.location = function.location
 
     def value_type(self, node: Node) -> Attribute:
         try:

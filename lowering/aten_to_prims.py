@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, NameLoc, StringAttr
+from xdsl.dialects.builtin import ModuleOp, NameLoc, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects.aten import AtenOp
+from ..dialects.hints import size_hints
 from . import (
     decompositions_activations,
     decompositions_adaptive_pooling,
@@ -118,14 +119,6 @@ class AtenToPrims(ModulePass):
     def _is_eagers(self, op: AtenOp) -> bool:
         """Whether only ATen may make the numbers."""
         return self.random == "eager" and "nondeterministic_seeded" in op.schema.tags
-
-
-def size_hints(module: ModuleOp) -> dict[str, int]:
-    """The sizes seen when the module was captured, by symbol: `lamella.hints`."""
-    hints = module.attributes.get("lamella.hints")
-    if not isinstance(hints, DictionaryAttr):
-        return {}
-    return {name: value.value.data for name, value in hints.data.items() if isinstance(value, IntegerAttr)}
 
 
 def rebuild(function: FuncOp, b: Builder, lower: Callable[[Operation, dict[SSAValue, SSAValue]], None]) -> None:

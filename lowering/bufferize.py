@@ -16,13 +16,14 @@ from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import expr, host
 from ..dialects.aten import AtenOp, lookup
 from ..dialects.errors import LamellaError
+from ..dialects.hints import size_hints
 from ..dialects.loop import KernelOp, LaunchOp, ViewOp
 from ..dialects.loop_attrs import IndexAttr
 from ..dialects.tensor import SymType, TensorType
@@ -49,7 +50,7 @@ class Bufferize(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         kernels = {o.sym_name.data: o for o in op.ops if isinstance(o, KernelOp)}
-        hints = _hints(op)
+        hints = size_hints(op)
         for function in [o for o in op.ops if isinstance(o, func.FuncOp)]:
             program = _Rewrite(function, kernels, hints)
             new = program.run()
@@ -58,13 +59,6 @@ class Bufferize(ModulePass):
             function.erase()
             for name, count in program.counts.items():
                 self.statistics[name] = self.statistics.get(name, 0) + count
-
-
-def _hints(module: ModuleOp) -> dict[str, int]:
-    table = module.attributes.get("lamella.hints")
-    if not isinstance(table, DictionaryAttr):
-        return {}
-    return {name: value.value.data for name, value in table.data.items() if isinstance(value, IntegerAttr)}
 
 
 class _Rewrite:

@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ..dialects import expr
 from ..dialects.expr import Dim
+from ..dialects.schema import SCALAR_TYPES
 from ..dialects.tensor import SymType, TensorType
 from .address import evaluate
 from .host_devices import gpu_index
@@ -28,30 +29,12 @@ CUDA = 16
 """Of this and the next kind are tensors of the first GPU, of the two after them those of the second."""
 SCALAR_KINDS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
 
-# c10::ScalarType by number
-_FIRST = (
-    "u8",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "f16",
-    "f32",
-    "f64",
-    "c32",
-    "c64",
-    "c128",
-    "i1",
-    "qi8",
-    "qu8",
-    "qi32",
-    "bf16",
-)
 DTYPE_CODES: dict[str, int] = {
-    **{name: i for i, name in enumerate(_FIRST)},
+    **{name: i for i, name in enumerate(SCALAR_TYPES)},
     **{"f8e5m2": 23, "f8e4m3fn": 24, "f8e5m2fnuz": 25, "f8e4m3fnuz": 26, "u16": 27, "u32": 28, "u64": 29},
     **{"f8e8m0fnu": 44, "f4e2m1fnx2": 45},
 }
+"""c10::ScalarType by number."""
 
 
 class ArgumentTable:

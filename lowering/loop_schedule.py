@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ..dialects.hints import size_hints
 from ..dialects.loop import KernelOp, LaunchOp
 from .fuse_cost import Hints, Machine
 from .host_devices import on_gpu
@@ -40,11 +41,7 @@ class LoopSchedule(ModulePass):
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        hints = op.attributes.get("lamella.hints")
-        known: dict[str, int] = {}
-        if isinstance(hints, DictionaryAttr):
-            known = {k: v.value.data for k, v in hints.data.items() if isinstance(v, IntegerAttr)}
-        whole = Hints(known)
+        whole = Hints(size_hints(op))
         kernels = {k.sym_name.data: k for k in op.ops if isinstance(k, KernelOp) and not on_gpu(k)}
         seen: dict[str, Hints] = {}
         for launch in op.walk():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 from ..dialects import expr
@@ -99,6 +100,9 @@ def load_inputs(module: ModuleOp, path: str) -> list[Any]:
                 stored: Any = {k: torch.from_numpy(arrays[k]) for k in arrays.files}
         else:
             stored = torch.load(path, weights_only=True)
+    except UnpicklingError as error:
+        wanted = "a file of torch.save with tensors and numbers, in a list or a dict"
+        raise LamellaError(f"cannot read inputs from {path}: this is not {wanted}") from error
     except Exception as error:  # a file that is something else fails in many ways
         raise LamellaError(f"cannot read inputs from {path}: {first_line(error)}") from error
     if isinstance(stored, dict):

@@ -183,7 +183,7 @@ ERRORS = {
     "-p cs": "lamella-opt: error: unknown pass 'cs'; did you mean cse?",
     "-p cse{x=1}": "lamella-opt: error: pass 'cse' has no option 'x' (it has none)",
     "-p cse{": "lamella-opt: error: expected an option or '}' in the pipeline\n  cse{\n      ^\n",
-    "--to moon": "lamella-opt: error: unknown level 'moon'; the levels are aten, prims, loop, kernel, host, llvm",
+    "--to moon": "lamella-opt: error: unknown level 'moon'; the levels are aten, prims, loop, kernel, host, tt, llvm",
     "--target gpu": "lamella-opt: error: unknown target 'gpu'; the targets are cpu",
     "-p cse --to loop": "lamella-opt: error: -p gives the whole pipeline; leave out --to and --target",
     "-p cse --print-ir-after=dce": "lamella-opt: error: --print-ir-after: 'dce' is not in the pipeline (cse)",
