@@ -15,6 +15,7 @@ from torch import Tensor
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import ComplexType, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation
+from xdsl.utils.type import get_element_type_or_self
 
 from ..dialects.loop import FnOp
 from ..dialects.tensor import is_unsigned
@@ -28,7 +29,8 @@ _UNSIGNED = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
 def torch_dtype(t: Attribute) -> torch.dtype:
-    """The dtype that holds scalars of a type."""
+    """The dtype that holds scalars of a type, or the elements of a tensor type."""
+    t = get_element_type_or_self(t)
     if isinstance(t, IntegerType):
         return _INTEGERS[t.width.data]
     if isinstance(t, ComplexType):

@@ -14,10 +14,11 @@ from typing import Any
 from xdsl.dialects import arith
 from xdsl.dialects.arith import Arith
 from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, container_of, i1, i64
-from xdsl.ir import Attribute
-from xdsl.irdl import AnyAttr, AttrConstraint, IRDLOperation, OperandDef, ResultDef, VarConstraint
+from xdsl.ir import Attribute, Dialect
+from xdsl.irdl import AnyAttr, AttrConstraint, IRDLOperation, OperandDef, ResultDef, VarConstraint, irdl_op_definition, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from .tt_types import bits_of, element_of, mask_of, shape_of
@@ -163,5 +164,15 @@ for _op, _operand, _names in (
 _widen(arith.SelectOp, (_BOOLS, _ANY, _ANY), _ANY, _check_select)
 _syntax(arith.SelectOp, _parse_select, _print_select)
 
-ARITH = Arith
+
+
+@irdl_op_definition
+class RemfOp(arith.FloatingPointLikeBinaryOperation):
+    """The remainder of lhs / rhs truncated, with the sign of lhs: C's fmod. xDSL lacks it."""
+
+    name = "arith.remf"
+    traits = traits_def(Pure())
+
+
+ARITH = Dialect("arith", [*Arith.operations, RemfOp], [*Arith.attributes], Arith._interfaces)
 """xDSL's `arith` dialect, whose classes are widened."""

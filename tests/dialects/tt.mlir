@@ -143,6 +143,8 @@ tt.func public @casts(%x: tensor<8xf32>, %i: tensor<8xi32>, %c: tensor<8xi1>, %s
   %true = arith.constant dense<true> : tensor<8xi1>
   // CHECK-NEXT: %few = arith.constant dense<[1, 2]> : tensor<2xi32>
   %few = arith.constant dense<[1, 2]> : tensor<2xi32>
+  // CHECK-NEXT: %rest = arith.remf %x, %f : tensor<8xf32>
+  %rest = arith.remf %x, %f : tensor<8xf32>
   // CHECK-NEXT: %exp = math.exp2 %x : tensor<8xf32>
   %exp = math.exp2 %x : tensor<8xf32>
   // CHECK-NEXT: %sum = arith.addi %i, %bool overflow<nsw> : tensor<8xi32>
