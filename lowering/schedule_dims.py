@@ -22,18 +22,32 @@ def bytes_of(a: Access) -> int:
 
 def unit_weight(found: Iterable[Access], d: LoopDim) -> int:
     """Bytes per point that are neighbours along `d`, less those that jump."""
-    weight = 0
-    for a in found:
-        s = stride(a, d.symbol)
-        if s != 0:
-            weight += bytes_of(a) if s == 1 else -bytes_of(a)
-    return weight
+    units, jumps = _moves(found, d)
+    return units - jumps
 
 
 def best_dim(dims: Sequence[LoopDim], found: Sequence[Access], hints: Hints) -> LoopDim | None:
-    """The dim along which most bytes are neighbours; the last among equals, short ones last."""
-    ranked = [(unit_weight(found, d), hints.size(block_extent(d)) >= 8, i, d) for i, d in enumerate(dims)]
-    return max(ranked, key=lambda r: r[:3])[3] if ranked else None
+    """The dim along which the fewest bytes jump, then most are neighbours; the last among equals, short ones last.
+
+    What does not move along a dim costs as little as neighbours do: a row of factors is no reason to walk over columns.
+    """
+    ranked: list[tuple[int, int, bool, int, LoopDim]] = []
+    for i, d in enumerate(dims):
+        units, jumps = _moves(found, d)
+        ranked.append((-jumps, units, hints.size(block_extent(d)) >= 8, i, d))
+    return max(ranked, key=lambda r: r[:4])[4] if ranked else None
+
+
+def _moves(found: Iterable[Access], d: LoopDim) -> tuple[int, int]:
+    """Bytes per point that are neighbours along `d`, and that jump."""
+    units = jumps = 0
+    for a in found:
+        s = stride(a, d.symbol)
+        if s == 1:
+            units += bytes_of(a)
+        elif s != 0:
+            jumps += bytes_of(a)
+    return units, jumps
 
 
 def block_extent(d: LoopDim) -> Dim:

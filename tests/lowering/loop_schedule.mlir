@@ -203,3 +203,20 @@ loop.kernel @k(%x: !sym.t<[8, 64, 28, 28], f32, strides=[50176, 1, 1792, 64]>, %
   loop.store %2, %y[d0, d1, d2, d3] : !sym.t<[8, 64, 28, 28], f32, strides=[50176, 1, 1792, 64]>
   loop.end
 }
+
+// -----
+
+// Factors of the channels do not turn the loop: what is large lies along the last dim.
+
+// CHECK:      loop.for [d2 = 784] attributes {vector = "d2"
+loop.kernel @k(%x: !sym.t<[8, 64, 784], bf16>, %a: !sym.t<[64], f32>, %b: !sym.t<[64], f32>) outs(%y: !sym.t<[8, 64, 784], bf16>) sizes [] grid [d0 = 8, d1 = 64, d2 = 784] {
+  %0 = loop.load %x[d0, d1, d2] : !sym.t<[8, 64, 784], bf16>
+  %1 = loop.load %a[d1] : !sym.t<[64], f32>
+  %2 = loop.load %b[d1] : !sym.t<[64], f32>
+  %3 = arith.extf %0 : bf16 to f32
+  %4 = arith.mulf %3, %1 : f32
+  %5 = arith.addf %4, %2 : f32
+  %6 = arith.truncf %5 : f32 to bf16
+  loop.store %6, %y[d0, d1, d2] : !sym.t<[8, 64, 784], bf16>
+  loop.end
+}
