@@ -161,7 +161,8 @@ class ForLoop:
             return main, None
         if (left % lanes == 0 and left > 0) or multiple_of(extent, lanes):
             return main, self._group(lanes, 1, False)
-        if self._masks_well():
+        # LLVM stores too many bytes of a narrowed vector of which only the first lane is known to be on
+        if left != 1 and self._masks_well():
             return main, self._group(lanes, 1, True)
         return main, self._group(1, 1, False)
 

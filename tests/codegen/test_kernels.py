@@ -81,6 +81,24 @@ def test_pointwise_tails(target: str, lanes: int) -> None:
         assert (y[n:] == 7.0).all()
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("result", ["bf16", "i8", "i16", "i32"])
+def test_one_element_left_of_a_narrowed_vector(result: str, target: str) -> None:
+    """A known tail of one: nothing beyond it is written."""
+    wide = {"bf16": "f32", "i32": "i64"}.get(result, "i32")
+    body = f"%y = arith.{'truncf' if result == 'bf16' else 'trunci'} %x : {wide} to {result}"
+    text = (
+        pointwise(wide, body, 16, result=result)
+        .replace("s0]", "17]")
+        .replace("= s0", "= 17")
+        .replace("sizes [17]", "sizes []")
+    )
+    x, y = sample(wide, 17), torch.full((40,), 7).to(DTYPES[result])
+    assert run(text, [x, y], target=target) == 0
+    assert torch.equal(y[:17], x.to(DTYPES[result]))
+    assert (y[17:] == 7).all()
+
+
 DTYPES = {
     "f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16, "i64": torch.int64,
     "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "i1": torch.bool,
