@@ -54,7 +54,7 @@ class GraphReport:
 
     @property
     def title(self) -> str:
-        return f"{self.kind} graph: {count(sum(self.operators.values()), 'ATen operator')}"
+        return f"{self.kind.capitalize()} graph: {count(sum(self.operators.values()), 'ATen operator')}"
 
     def html(self, anchor: str = "g") -> str:
         """The part of the page about this graph."""
@@ -85,8 +85,9 @@ class GraphReport:
             places.setdefault((name, reason), []).append(line)
         for (name, reason), lines in places.items():
             yield f"  call {name} x{len(lines)} ({reason}): {', '.join(dict.fromkeys(lines))}"
-        for decision in self.decisions:
-            yield f"  {decision}"
+        if self.decisions:
+            yield "  decisions of the cost model:"
+            yield from (f"    {decision}" for decision in self.decisions)
 
 
 @dataclass
@@ -160,13 +161,21 @@ def _break(graph: GraphModule) -> Break | None:
 
 
 def _guard_texts(guards: Any) -> Iterator[str]:
-    """The guards on the program's own values; not those on types, torch's modules and global state."""
+    """The guards on the program's own values: sizes, then tensors, then the rest. Those on types, torch's modules and
+    global state are left out.
+    """
+    shapes: list[str] = []
+    tensors: list[str] = []
+    others: list[str] = []
     for guard in guards:
         kind, name = guard.create_fn_name(), guard.name
         codes = [code for code in guard.code_list or [] if not ("hasattr(" in code or code.startswith("___check_"))]
         if kind == "SHAPE_ENV":
-            yield from codes
+            shapes += codes
         elif kind == "TENSOR_MATCH":
-            yield f"{name} is a tensor of the same dtype, device, rank and, where not dynamic, sizes and strides"
+            tensors.append(
+                f"{name} is a tensor of the same dtype, device, rank and, where not dynamic, sizes and strides"
+            )
         elif name and not name.startswith(("G['torch']", "G['__")) and codes:
-            yield " and ".join(codes)
+            others.append(" and ".join(codes))
+    yield from (*shapes, *tensors, *others)

@@ -78,7 +78,9 @@ class StoryTeller:
 
         levels = [(level, "\n".join(text for found, text in ops if belongs(found))) for level, ops in self._ops.items()]
         levels.append(("kernel", self._kernels[name]))
-        code = [text for symbol, text in self._functions.items() if symbol == name or symbol.startswith(f"{name}.")]
+        # What is launched hands the work to its `.body`, which is what people look for.
+        code = [text for symbol, text in self._functions.items() if symbol.startswith(f"{name}.")]
+        code += [self._functions[name]] if name in self._functions else []
         levels.append(("llvm", "\n".join(code)))
         source = map(source_line, sorted(wanted, key=lambda o: (o.file, o.line)))
         return KernelStory(name, list(dict.fromkeys(source)), levels)
