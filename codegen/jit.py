@@ -252,7 +252,9 @@ def _engine() -> "LLJIT":
     import llvmlite.binding as binding
 
     _llvm()
-    return binding.create_lljit_compiler(use_jit_link=False, suppress_errors=True)
+    # JITLink puts an object's sections side by side. RuntimeDyld ends the process where it finds no room for them within
+    # 2 GB of each other, as in one that has mapped a GPU's memory.
+    return binding.create_lljit_compiler(use_jit_link=True, suppress_errors=True)
 
 
 _ELF_MACHINES = {"x86_64": 62, "aarch64": 183}
