@@ -26,7 +26,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lamella import driver
 from lamella.codegen.cuda_driver import Cuda
-from lamella.codegen.triton_compile import CompiledKernel, KernelSource, compile_kernels
+from lamella.codegen.triton_compile import CompiledKernel, compile_kernels
+from lamella.codegen.triton_module import kernel_sources
 from lamella.dialects import expr, host, tt
 from lamella.dialects.tensor import TORCH_DTYPES, TensorType
 from lamella.dialects.text import parse_module, print_module
@@ -138,15 +139,6 @@ def lowered(f: Callable[..., Any], args: Sequence[Any], target: GpuTarget) -> Mo
     )
     driver.run_passes(module, passes, verify=False)
     return module
-
-
-def source(function: tt.FuncOp) -> KernelSource:
-    """What Triton compiles of a function."""
-    copy = function.clone()
-    warps, stages = (function.attributes[f"lamella.{n}"].value.data for n in ("warps", "stages"))  # pyright: ignore
-    for name in [n for n in copy.attributes if n.startswith("lamella.")]:
-        del copy.attributes[name]
-    return KernelSource(function.sym_name.data, print_module(ModuleOp([copy])), warps, stages)
 
 
 @dataclass
@@ -294,8 +286,7 @@ def run_case(name: str, dtype: str, cuda: Cuda, target: GpuTarget, copy: float) 
     start = time.perf_counter()
     module = lowered(f, args, target)
     passes = time.perf_counter() - start
-    functions = [o for o in module.ops if isinstance(o, tt.FuncOp)]
-    compiled = {k.name: k for k in compile_kernels([source(o) for o in functions], target.sm)}
+    compiled = {k.name: k for k in compile_kernels(kernel_sources(module), target.sm)}
     whole = time.perf_counter() - start
     program = Program(module, compiled, cuda, args)
     got = program()
@@ -321,9 +312,8 @@ def compiled_only(name: str, dtype: str, target: GpuTarget) -> str:
     start = time.perf_counter()
     module = lowered(f, arguments(shapes, DTYPES[dtype], "meta"), target)
     passes = time.perf_counter() - start
-    functions = [o for o in module.ops if isinstance(o, tt.FuncOp)]
     calls = [o.name for o in module.walk() if o.name.startswith("aten.")]
-    compiled = compile_kernels([source(o) for o in functions], target.sm)
+    compiled = compile_kernels(kernel_sources(module), target.sm)
     shown = [f"{k.name} ({k.warps} warps, {k.shared} B)" for k in compiled]
     return ", ".join([f"{passes * 1e3:.0f} ms of passes", *shown, *calls])
 

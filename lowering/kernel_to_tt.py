@@ -25,6 +25,7 @@ from ..dialects.expr import Dim
 from ..dialects.loop import IndexAttr, KernelOp, LoopDim, StoreOp, body_ops
 from ..dialects.tensor import TensorType
 from .address import multiple_of
+from .host_devices import on_gpu
 from .tile_extent import at_most
 from .tt_body import KernelBody, memory_element
 from .tt_builder import TtBuilder
@@ -45,17 +46,12 @@ class KernelToTt(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         block = op.body.block
-        kernels = [k for k in block.ops if isinstance(k, KernelOp) and is_cuda(k)]
+        kernels = [k for k in block.ops if isinstance(k, KernelOp) and on_gpu(k)]
         for kernel in kernels:
             block.insert_op_before(triton_function(kernel), kernel)
             kernel.detach()
             kernel.erase()
         self.statistics["kernels"] = len(kernels)
-
-
-def is_cuda(kernel: KernelOp) -> bool:
-    """Whether a kernel runs on a GPU: where its results are."""
-    return any(isinstance(a.type, TensorType) and a.type.device.startswith("cuda") for a in kernel.outs)
 
 
 def triton_function(kernel: KernelOp) -> tt.FuncOp:

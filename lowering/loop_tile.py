@@ -19,10 +19,11 @@ from ..dialects.host import LaunchOp as HostLaunchOp
 from ..dialects.loop import KernelOp, LaunchOp
 from .fuse_cost import Hints
 from .gpu_target import GpuTarget
-from .kernel_to_tt import is_cuda
+from .host_devices import on_gpu
 from .schedule_access import collapse
 from .tile_choice import tile_kernel
 from .tile_phases import split_phases
+from .tile_spill import spill
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class LoopTile(ModulePass):
         if isinstance(hints, DictionaryAttr):
             values = {k: v.value.data for k, v in hints.data.items() if isinstance(v, IntegerAttr)}
         target, whole = GpuTarget.from_name(self.target), Hints(values)
-        kernels = {k.sym_name.data: k for k in op.ops if isinstance(k, KernelOp) and is_cuda(k)}
+        kernels = {k.sym_name.data: k for k in op.ops if isinstance(k, KernelOp) and on_gpu(k)}
         launches: dict[str, list[Any]] = {name: [] for name in kernels}
         for launch in op.walk():
             if isinstance(launch, (LaunchOp, HostLaunchOp)) and launch.callee in launches:
@@ -50,7 +51,10 @@ class LoopTile(ModulePass):
             sizes = [s.name for s in kernel.sizes]
             first = launches[name][0].sizes if launches[name] else []
             known = Hints(dict(zip(sizes, map(whole.size, first), strict=False))) if first else whole
-            for part in split_phases(kernel, launches[name]):
+            parts = split_phases(kernel, launches[name])
+            for part in parts:
+                if len(parts) == 1:
+                    spill(part, launches[name])
                 collapse(part, known)
                 tile_kernel(part, target, known)
         self.statistics["kernels"] = len(kernels)

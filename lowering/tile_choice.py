@@ -203,17 +203,21 @@ class Tiling:
         sizes = {d.name: power(self._size(d)) for _, d in chain}
         known = all(at_most(d) is not None for _, d in chain)
         whole = math.prod(sizes.values())
-        budget = whole if known and whole <= ROW else CHUNK
+        return self._fill(chain, vector, whole if known and whole <= ROW else CHUNK)
+
+    def _fill(self, chain: list[tuple[ForOp, LoopDim]], vector: LoopDim | None, budget: int) -> int:
+        """Tiles of nested loops with `budget` points, from the dim that is `vector` or scanned, or the last, outwards.
+
+        Dims of values that are kept are whole.
+        """
         scanned = {s.dim.data for o, _ in chain for s in o.body.block.ops if isinstance(s, ScanOp)}
-
-        def rank(x: tuple[ForOp, LoopDim]) -> bool:
-            return x[1].name not in (scanned or {vector.name if vector is not None else ""})
-
+        first = scanned or {vector.name if vector is not None else ""}
         elements = 1
-        for o, d in sorted(reversed(chain), key=lambda x: (x[1].name not in self.kept, rank(x))):
+        for o, d in sorted(reversed(chain), key=lambda x: (x[1].name not in self.kept, x[1].name not in first)):
             if d.name in self.ordered:
                 continue
-            tile = sizes[d.name] if d.name in self.kept else min(sizes[d.name], max(1, budget // elements))
+            size = power(self._size(d))
+            tile = size if d.name in self.kept else min(size, max(1, budget // elements))
             self.loop_tiles[o][d.name] = tile
             elements *= tile
         return elements
@@ -240,17 +244,15 @@ class Tiling:
         self.tiles[vector.name] = tile
         while self._programs() < 2 * self.target.processors and self.tiles[vector.name] > 32:
             self.tiles[vector.name] //= 2
-        elements = 1
-        for chain in self._chains():
-            left = max(1, CHUNK // self.tiles[vector.name])
-            total = 1
-            for o, d in reversed(chain):
-                size = min(power(self._size(d)), left)
-                self.loop_tiles[o][d.name] = size
-                left //= size
-                total *= size
-            elements = max(elements, total)
-        return elements * self.tiles[vector.name]
+        chains = self._chains()
+        held = max(
+            math.prod(power(self._size(d)) for d in {d.name: d for _, d in chain if d.name in self.kept}.values())
+            for chain in chains
+        )
+        while held * self.tiles[vector.name] > ROW and self.tiles[vector.name] > 1:
+            self.tiles[vector.name] //= 2
+        budget = max(1, CHUNK // self.tiles[vector.name])
+        return self.tiles[vector.name] * max(self._fill(chain, None, budget) for chain in chains)
 
     # The result
 
