@@ -281,7 +281,7 @@ class DescriptorReduceOp(_DescriptorWriteOp):
 
 @irdl_op_definition
 class DescriptorGatherOp(IRDLOperation):
-    """Rows `x_offsets` of the tensor, from column `y_offset` on; a block of `desc` is one row."""
+    """Rows `x_offsets` of the tensor, from column `y_offset` on; a block of `desc` is one row. From sm_100 on."""
 
     name = "tt.descriptor_gather"
     desc = operand_def(_DESC)
@@ -349,5 +349,7 @@ def _check_rows(desc: Attribute, offsets: Attribute, value: Attribute) -> None:
     shape = block.get_shape()
     if len(shape) != 2 or shape[0] != 1:
         raise VerifyException(f"gathered blocks are one row, not {block}")
+    if shape_of(offsets)[0] < 8:
+        raise VerifyException(f"at least 8 rows are gathered at a time, not {shape_of(offsets)[0]}")
     if value != tensor(block.element_type, (*shape_of(offsets), shape[1])):
         raise VerifyException(f"rows {offsets} of {block} are no {value}")

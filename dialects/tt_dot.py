@@ -28,9 +28,23 @@ from xdsl.utils.exceptions import VerifyException
 
 from .tt_enums import PRECISION, SCALED_TYPE
 from .tt_syntax import parse_operands, parse_type_after
-from .tt_types import bits_of, bool_attr, element_of, i32_array, i32_attr, mask_of, shape_of, tensor, with_element
+from .tt_types import bool_attr, element_of, i32_array, i32_attr, mask_of, shape_of, tensor, with_element
 
 _TENSOR = base(TensorType)
+
+
+_F8 = ("f8E4M3FN", "f8E5M2")
+_SUMS: dict[str, tuple[str, ...]] = {
+    "f64": ("f64",),
+    "f32": ("f32", "f64"),
+    "f16": ("f16", "f32"),
+    "bf16": ("f32",),
+    **dict.fromkeys(_F8, ("f16", "f32")),
+    "i8": ("i32",),
+    "i32": ("i32",),
+    "i64": ("i64",),
+}
+"""Element type of the operands to those of the sums."""
 
 
 @irdl_op_definition
@@ -67,9 +81,11 @@ class DotOp(IRDLOperation):
 
     def verify_(self) -> None:
         check_product(self.a.type, self.b.type, self.c.type)
-        a, b = element_of(self.a.type), element_of(self.b.type)
-        if isinstance(a, IntegerType) != isinstance(b, IntegerType) or bits_of(a) != bits_of(b):
-            raise VerifyException(f"a dot of {a} and {b}: the operands have one kind and one size")
+        a, b, c = (str(element_of(v.type)) for v in (self.a, self.b, self.c))
+        if a != b and not (a in _F8 and b in _F8):
+            raise VerifyException(f"there is no dot of {a} with {b}")
+        if c not in _SUMS.get(a, ()):
+            raise VerifyException(f"there is no dot of {a} that adds up in {c}")
         if self.inputPrecision is not None:
             PRECISION.of(self.inputPrecision)
 
@@ -107,7 +123,7 @@ class DotOp(IRDLOperation):
         printer.print_attribute(self.d.type)
 
 
-def check_product(a: Attribute, b: Attribute, c: Attribute, packed: int = 1) -> None:
+def check_product(a: Attribute, b: Attribute, c: Attribute) -> None:
     """The shapes [B,] M, K and [B,] K, N and [B,] M, N."""
     x, y, z = shape_of(a), shape_of(b), shape_of(c)
     if len({len(x), len(y), len(z)}) != 1 or len(x) not in (2, 3):
@@ -260,8 +276,9 @@ class HistogramOp(IRDLOperation):
         return cls.create(operands=operands, result_types=[tensor(i32, (bins,))], location=location)
 
     def verify_(self) -> None:
-        if len(shape_of(self.src.type)) != 1 or len(shape_of(self.result.type)) != 1:
-            raise VerifyException(f"a histogram is of rank 1 and so is its source, not {self.src.type}")
+        for type in (self.src.type, self.result.type):
+            if len(shape_of(type)) != 1 or element_of(type) != i32:
+                raise VerifyException(f"a histogram is a tensor of rank 1 of i32 and so is its source, not {type}")
 
 
 @irdl_op_definition

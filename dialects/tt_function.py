@@ -40,10 +40,18 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import CallableOpInterface, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
+from xdsl.traits import (
+    CallableOpInterface,
+    IsolatedFromAbove,
+    IsTerminator,
+    Pure,
+    SymbolOpInterface,
+    SymbolTable,
+)
 from xdsl.utils.exceptions import VerifyException
 
 from .tt_enums import AXIS
+from .tt_rules import check_function
 from .tt_types import bool_attr, i32_array
 
 _OWN = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
@@ -116,6 +124,17 @@ class FuncOp(IRDLOperation):
         entry = self.body.first_block
         if entry is not None and tuple(entry.arg_types) != inputs:
             raise VerifyException("the arguments of the entry block are not those of the function type")
+        if self.is_kernel:
+            if self.function_type.outputs.data:
+                raise VerifyException("a kernel, which is a public function, returns nothing")
+            if any(isinstance(t, TensorType) for t in inputs):
+                raise VerifyException("a kernel, which is a public function, takes no tensors")
+        check_function(self.body)
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether programs of a grid may start here, and nothing calls it."""
+        return self.sym_visibility is None or self.sym_visibility.data == "public"
 
     @classmethod
     def parse(cls, parser: Parser) -> FuncOp:
@@ -182,6 +201,14 @@ class CallOp(IRDLOperation):
     ) -> CallOp:
         properties = {"callee": SymbolRefAttr(callee)}
         return cls.create(operands=arguments, result_types=results, properties=properties, location=location)
+
+    def verify_(self) -> None:
+        name, callee = self.callee.string_value(), SymbolTable.lookup_symbol(self, self.callee)
+        if not isinstance(callee, FuncOp):
+            raise VerifyException(f"calls @{name}, which is no function of its module")
+        found = (tuple(self.operand_types), tuple(self.result_types))
+        if found != (callee.function_type.inputs.data, callee.function_type.outputs.data):
+            raise VerifyException(f"@{name} is {callee.function_type}")
 
 
 class _AxisOp(IRDLOperation):
@@ -268,3 +295,7 @@ class PrintOp(IRDLOperation):
             "isSigned": i32_array(*(1 for _ in args)),
         }
         return cls.create(operands=args, properties=properties, location=location)
+
+    def verify_(self) -> None:
+        if len(self.isSigned) != len(self.args):
+            raise VerifyException(f"isSigned says {len(self.isSigned)} times for {len(self.args)} values")

@@ -27,8 +27,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from .tt_enums import CACHE, EVICT, PADDING, RMW, SCOPE, SEMANTIC
 from .tt_pointwise import INTEGERS, POINTERS, same_shapes
-from .tt_syntax import parse_hints, parse_operands, print_hints
-from .tt_types import bool_attr, element_of, i32_array, mask_of, pointee_of
+from .tt_rules import check_in_memory
+from .tt_syntax import parse_hints, parse_operands, parse_pointers, print_hints
+from .tt_types import bits_of, bool_attr, element_of, i32_array, mask_of, pointee_of
 
 MASKS = base(I1) | TensorType.constr(base(I1))
 
@@ -105,6 +106,7 @@ class LoadOp(IRDLOperation):
         }
 
     def verify_(self) -> None:
+        check_in_memory(element_of(self.result.type))
         expect(self.result.type, pointee_of(self.ptr.type), "a load through", self.ptr.type)
         if self.mask is not None:
             expect(self.mask.type, mask_of(self.ptr.type), "the mask for", self.ptr.type)
@@ -119,7 +121,7 @@ class LoadOp(IRDLOperation):
         operands = parse_operands(parser)
         hints, attributes = parse_hints(parser)
         parser.parse_punctuation(":")
-        ptr = parser.parse_type()
+        ptr = parse_pointers(parser)
         types = [ptr, mask_of(ptr), pointee_of(ptr)]
         if len(operands) > len(types):
             parser.raise_error("tt.load takes a pointer, a mask and other")
@@ -172,6 +174,7 @@ class StoreOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
+        check_in_memory(element_of(self.value.type))
         expect(self.value.type, pointee_of(self.ptr.type), "a store through", self.ptr.type)
         if self.mask is not None:
             expect(self.mask.type, mask_of(self.ptr.type), "the mask for", self.ptr.type)
@@ -182,7 +185,7 @@ class StoreOp(IRDLOperation):
         operands = parse_operands(parser)
         hints, attributes = parse_hints(parser)
         parser.parse_punctuation(":")
-        ptr = parser.parse_type()
+        ptr = parse_pointers(parser)
         types = [ptr, pointee_of(ptr), mask_of(ptr)]
         if not 2 <= len(operands) <= len(types):
             parser.raise_error("tt.store takes a pointer, a value and a mask")
@@ -267,9 +270,11 @@ class AtomicRMWOp(IRDLOperation):
         expect(self.result.type, self.val.type, "the old value of", self.val.type)
         if self.mask is not None:
             expect(self.mask.type, mask_of(self.ptr.type), "the mask for", self.ptr.type)
-        is_float = not isinstance(element_of(self.val.type), IntegerType)
-        if kind != "exch" and is_float != (kind == "fadd"):
-            raise VerifyException(f"{kind} of {self.val.type}: floats take fadd and exch, integers all but fadd")
+        element = element_of(self.val.type)
+        if kind != "exch" and isinstance(element, IntegerType) == (kind == "fadd"):
+            raise VerifyException(f"{kind} of {element}: floats take fadd and exch, integers all but fadd")
+        if bits_of(element) not in ((16, 32, 64) if kind == "fadd" else (32, 64)):
+            raise VerifyException(f"there is no {kind} of {element}")
 
     @classmethod
     def parse(cls, parser: Parser) -> AtomicRMWOp:
@@ -314,6 +319,8 @@ class AtomicCASOp(IRDLOperation):
     def verify_(self) -> None:
         SEMANTIC.of(self.sem)
         SCOPE.of(self.scope)
+        if bits_of(element_of(self.val.type)) not in (16, 32, 64):
+            raise VerifyException(f"there is no compare and swap of {element_of(self.val.type)}")
         for value in (self.cmp, self.val, self.result):
             expect(value.type, pointee_of(self.ptr.type), "an atomic through", self.ptr.type)
 

@@ -14,11 +14,14 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
     container_of,
+    f32,
     i1,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
+    AnyOf,
     IRDLOperation,
     ParsePropInAttrDict,
     VarConstraint,
@@ -41,6 +44,7 @@ from .tt_enums import PROPAGATE_NAN, ROUNDING
 from .tt_types import PtrType, bits_of, bool_attr, element_of, i32_attr, shape_of, with_element
 
 FLOATS = container_of(AnyFloat)
+F32S = container_of(f32)
 INTEGERS = container_of(IntegerType)
 POINTERS = base(PtrType) | TensorType.constr(base(PtrType))
 
@@ -106,6 +110,15 @@ class BitcastOp(_CastOp):
             raise VerifyException(f"{source} has {bits_of(source)} bits, {result} {bits_of(result)}")
 
 
+_CONVERSIONS: dict[tuple[str, str], tuple[str, ...]] = {
+    **{("f32", narrow): ("rtne", "rtz") for narrow in ("f16", "bf16")},
+    **{(f8, wide): () for f8 in ("f8E4M3FN", "f8E5M2") for wide in ("f16", "bf16", "f32")},
+    **{(wide, f8): ("rtne",) for f8 in ("f8E4M3FN", "f8E5M2") for wide in ("f16", "bf16", "f32")},
+    ("f16", "f32"): (),
+}
+"""Types between which `tt.fp_to_fp` has code, and the rounding modes."""
+
+
 @irdl_op_definition
 class FpToFpOp(IRDLOperation):
     """Between float types, f8 among them; `rounding` is needed where bits are lost."""
@@ -131,9 +144,15 @@ class FpToFpOp(IRDLOperation):
         same_shapes(self)
         if self.rounding is not None:
             ROUNDING.of(self.rounding)
-        narrower = bits_of(element_of(self.result.type)) < bits_of(element_of(self.src.type))
+        source, result = element_of(self.src.type), element_of(self.result.type)
+        narrower = bits_of(result) < bits_of(source)
         if narrower and self.rounding is None:
-            raise VerifyException(f"rounding is needed from {self.src.type} to {self.result.type}")
+            raise VerifyException(f"rounding is needed from {source} to {result}")
+        modes = _CONVERSIONS.get((str(source), str(result)))
+        if modes is None:
+            raise VerifyException(f"there is no conversion from {source} to {result}; arith has extf and truncf")
+        if narrower and self.rounding is not None and ROUNDING.of(self.rounding) not in modes:
+            raise VerifyException(f"from {source} to {result} there is rounding {', '.join(modes)} only")
 
     @classmethod
     def parse(cls, parser: Parser) -> FpToFpOp:
@@ -212,10 +231,10 @@ class ClampFOp(IRDLOperation):
 
 @irdl_op_definition
 class PreciseSqrtOp(IRDLOperation):
-    """sqrt(x), correctly rounded; `math.sqrt` is approximate."""
+    """sqrt(x) of f32, correctly rounded; `math.sqrt` is approximate."""
 
     name = "tt.precise_sqrt"
-    T: ClassVar = VarConstraint("T", FLOATS)
+    T: ClassVar = VarConstraint("T", F32S)
     x = operand_def(T)
     result = result_def(T)
     traits = traits_def(Pure())
@@ -234,10 +253,10 @@ class _BinaryOp(IRDLOperation):
 
 @irdl_op_definition
 class PreciseDivFOp(_BinaryOp):
-    """x / y, correctly rounded; `arith.divf` is approximate."""
+    """x / y of f32, correctly rounded; `arith.divf` is approximate."""
 
     name = "tt.precise_divf"
-    T: ClassVar = VarConstraint("T", FLOATS)
+    T: ClassVar = VarConstraint("T", F32S)
     x = operand_def(T)
     y = operand_def(T)
     result = result_def(T)
@@ -250,7 +269,7 @@ class MulhiUIOp(_BinaryOp):
     """The upper half of the bits of x * y, both unsigned."""
 
     name = "tt.mulhiui"
-    T: ClassVar = VarConstraint("T", INTEGERS)
+    T: ClassVar = VarConstraint("T", container_of(AnyOf.get(i32, i64)))
     x = operand_def(T)
     y = operand_def(T)
     result = result_def(T)

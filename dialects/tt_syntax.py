@@ -11,6 +11,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
 from .tt_enums import CACHE, EVICT, CachePolicyAttr, Words
+from .tt_types import PtrType, element_of
 
 Clauses = dict[str, IntegerAttr[IntegerType]]
 
@@ -63,3 +64,12 @@ def parse_type_after(parser: Parser, punctuation: str) -> Attribute:
     """The type that stands behind `punctuation`."""
     parser.parse_characters(punctuation)
     return parser.parse_type()
+
+
+def parse_pointers(parser: Parser) -> Attribute:
+    """The type of a pointer, or of a tensor of pointers."""
+    start = parser.pos
+    type = parser.parse_type()
+    if not isinstance(element_of(type), PtrType):
+        parser.raise_error(f"expected a pointer or a tensor of pointers, got {type}", start, parser.pos)
+    return type

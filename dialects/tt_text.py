@@ -24,8 +24,8 @@ def kernel_text(kernel: FuncOp, version: TritonVersion = OLDEST, *, locations: b
 
     Raises `LamellaVerifyError` for a private kernel, on which Triton aborts, and for a call of what is not there.
     """
-    if kernel.sym_visibility is not None and kernel.sym_visibility.data != "public":
-        raise LamellaVerifyError(kernel, f"a kernel is public, not {kernel.sym_visibility.data}")
+    if not kernel.is_kernel:
+        raise LamellaVerifyError(kernel, "a kernel is public: Triton aborts if there is none")
     printer = _Printer(version, locations)
     printer.print_string('"builtin.module"() ({')
     for func in called_from(kernel):

@@ -79,8 +79,10 @@ class TensorDescType(ParametrizedAttribute, TypeAttribute):
             return (TensorType(element, shape, NoneAttr()),)
 
     def verify(self) -> None:
-        if not self.block.get_shape():
-            raise VerifyException("a tensor descriptor needs a block of at least one dimension")
+        if not 1 <= len(self.block.get_shape()) <= 5:
+            raise VerifyException(f"blocks have one to five dimensions, not those of {self.block}")
+        if self.block.element_type == i1 or isinstance(self.block.element_type, PtrType):
+            raise VerifyException(f"no tensor descriptor moves {self.block.element_type}")
 
 
 @cache

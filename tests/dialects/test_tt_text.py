@@ -83,7 +83,7 @@ def test_version_numbers() -> None:
 
 
 def test_private_kernel() -> None:
-    with pytest.raises(LamellaVerifyError, match="a kernel is public, not private"):
+    with pytest.raises(LamellaVerifyError, match="a kernel is public: Triton aborts if there is none"):
         kernel_text(_kernel("tt.func private @kernel() {\n  tt.return\n}"))
 
 

@@ -51,8 +51,8 @@ tt.func public @memory(%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32) a
 // CHECK-NEXT: }
 }
 
-// CHECK: tt.func public @shapes(%s: f32, %x: tensor<4x8xf32>, %one: tensor<1xf32>, %v: tensor<8xf32>) attributes {noinline = false} {
-tt.func public @shapes(%s: f32, %x: tensor<4x8xf32>, %one: tensor<1xf32>, %v: tensor<8xf32>) attributes {noinline = false} {
+// CHECK: tt.func private @shapes(%s: f32, %x: tensor<4x8xf32>, %one: tensor<1xf32>, %v: tensor<8xf32>) attributes {noinline = false} {
+tt.func private @shapes(%s: f32, %x: tensor<4x8xf32>, %one: tensor<1xf32>, %v: tensor<8xf32>) attributes {noinline = false} {
   // CHECK-NEXT: %splat = tt.splat %s : f32 -> tensor<4x8xf32>
   %splat = tt.splat %s : f32 -> tensor<4x8xf32>
   // CHECK-NEXT: %unsplat = tt.unsplat %one : tensor<1xf32>
@@ -78,8 +78,8 @@ tt.func public @shapes(%s: f32, %x: tensor<4x8xf32>, %one: tensor<1xf32>, %v: te
 // CHECK-NEXT: }
 }
 
-// CHECK: tt.func public @pointwise(%x: tensor<8xf32>, %y: tensor<8xf32>, %i: tensor<8xi32>, %s: f32) attributes {noinline = false} {
-tt.func public @pointwise(%x: tensor<8xf32>, %y: tensor<8xf32>, %i: tensor<8xi32>, %s: f32) attributes {noinline = false} {
+// CHECK: tt.func private @pointwise(%x: tensor<8xf32>, %y: tensor<8xf32>, %i: tensor<8xi32>, %s: f32) attributes {noinline = false} {
+tt.func private @pointwise(%x: tensor<8xf32>, %y: tensor<8xf32>, %i: tensor<8xi32>, %s: f32) attributes {noinline = false} {
   // CHECK-NEXT: %half = tt.fp_to_fp %x, rounding = rtne : tensor<8xf32> -> tensor<8xf8E4M3FN>
   %half = tt.fp_to_fp %x, rounding = rtne : tensor<8xf32> -> tensor<8xf8E4M3FN>
   // CHECK-NEXT: %back = tt.fp_to_fp %half : tensor<8xf8E4M3FN> -> tensor<8xf32>
@@ -105,8 +105,8 @@ tt.func public @pointwise(%x: tensor<8xf32>, %y: tensor<8xf32>, %i: tensor<8xi32
 // CHECK-NEXT: }
 }
 
-// CHECK: tt.func public @casts(%x: tensor<8xf32>, %i: tensor<8xi32>, %c: tensor<8xi1>, %s: i32, %ok: i1) attributes {noinline = false} {
-tt.func public @casts(%x: tensor<8xf32>, %i: tensor<8xi32>, %c: tensor<8xi1>, %s: i32, %ok: i1) attributes {noinline = false} {
+// CHECK: tt.func private @casts(%x: tensor<8xf32>, %i: tensor<8xi32>, %c: tensor<8xi1>, %s: i32, %ok: i1) attributes {noinline = false} {
+tt.func private @casts(%x: tensor<8xf32>, %i: tensor<8xi32>, %c: tensor<8xi1>, %s: i32, %ok: i1) attributes {noinline = false} {
   // CHECK-NEXT: %f = arith.sitofp %i : tensor<8xi32> to tensor<8xf32>
   %f = arith.sitofp %i : tensor<8xi32> to tensor<8xf32>
   // CHECK-NEXT: %u = arith.uitofp %c : tensor<8xi1> to tensor<8xf16>
@@ -154,8 +154,8 @@ tt.func public @casts(%x: tensor<8xf32>, %i: tensor<8xi32>, %c: tensor<8xi1>, %s
 // CHECK-NEXT: }
 }
 
-// CHECK: tt.func public @products(%a: tensor<16x32xbf16>, %b: tensor<32x16xbf16>, %c: tensor<16x16xf32>, %q: tensor<16x16xi8>, %qs: tensor<16x1xi8>, %p: tensor<8xi32>, %ok: tensor<8xi1>) attributes {noinline = false} {
-tt.func public @products(%a: tensor<16x32xbf16>, %b: tensor<32x16xbf16>, %c: tensor<16x16xf32>, %q: tensor<16x16xi8>, %qs: tensor<16x1xi8>, %p: tensor<8xi32>, %ok: tensor<8xi1>) attributes {noinline = false} {
+// CHECK: tt.func private @products(%a: tensor<16x32xbf16>, %b: tensor<32x16xbf16>, %c: tensor<16x16xf32>, %q: tensor<16x16xi8>, %qs: tensor<16x1xi8>, %p: tensor<8xi32>, %ok: tensor<8xi1>) attributes {noinline = false} {
+tt.func private @products(%a: tensor<16x32xbf16>, %b: tensor<32x16xbf16>, %c: tensor<16x16xf32>, %q: tensor<16x16xi8>, %qs: tensor<16x1xi8>, %p: tensor<8xi32>, %ok: tensor<8xi1>) attributes {noinline = false} {
   // CHECK-NEXT: %d = tt.dot %a, %b, %c : tensor<16x32xbf16> * tensor<32x16xbf16> -> tensor<16x16xf32>
   %d = tt.dot %a, %b, %c : tensor<16x32xbf16> * tensor<32x16xbf16> -> tensor<16x16xf32>
   // CHECK-NEXT: %e = tt.dot %a, %b, %c, inputPrecision = tf32 {maxNumImpreciseAcc = 4 : i32} : tensor<16x32xbf16> * tensor<32x16xbf16> -> tensor<16x16xf32>
@@ -173,8 +173,8 @@ tt.func public @products(%a: tensor<16x32xbf16>, %b: tensor<32x16xbf16>, %c: ten
 // CHECK-NEXT: }
 }
 
-// CHECK: tt.func public @descriptors(%p: !tt.ptr<bf16>, %n: i32, %m: i64, %host: !tt.tensordesc<tensor<1x64xf32>>, %rows: tensor<8xi32>) attributes {noinline = false} {
-tt.func public @descriptors(%p: !tt.ptr<bf16>, %n: i32, %m: i64, %host: !tt.tensordesc<tensor<1x64xf32>>, %rows: tensor<8xi32>) attributes {noinline = false} {
+// CHECK: tt.func private @descriptors(%p: !tt.ptr<bf16>, %n: i32, %m: i64, %host: !tt.tensordesc<tensor<1x64xf32>>, %rows: tensor<8xi32>) attributes {noinline = false} {
+tt.func private @descriptors(%p: !tt.ptr<bf16>, %n: i32, %m: i64, %host: !tt.tensordesc<tensor<1x64xf32>>, %rows: tensor<8xi32>) attributes {noinline = false} {
   // CHECK-NEXT: %one = arith.constant 1 : i64
   %one = arith.constant 1 : i64
   // CHECK-NEXT: %desc = tt.make_tensor_descriptor %p, [%n, %n], [%m, %one] : !tt.ptr<bf16>, !tt.tensordesc<tensor<64x64xbf16>>
@@ -207,8 +207,8 @@ tt.func private @helper(%x: f32, %y: f32) -> f32 attributes {noinline = true} {
 // CHECK-NEXT: }
 }
 
-// CHECK: tt.func public @regions(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %i: tensor<8xi32>, %n: i32) attributes {noinline = false} {
-tt.func public @regions(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %i: tensor<8xi32>, %n: i32) attributes {noinline = false} {
+// CHECK: tt.func private @regions(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %i: tensor<8xi32>, %n: i32) attributes {noinline = false} {
+tt.func private @regions(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %i: tensor<8xi32>, %n: i32) attributes {noinline = false} {
   // CHECK-NEXT: %rows = "tt.reduce"(%x) <{axis = 1 : i32}> ({
   %rows = "tt.reduce"(%x) <{axis = 1 : i32}> ({
   // CHECK-NEXT: ^bb0(%a: f32, %b: f32):
