@@ -65,14 +65,16 @@ ALIGNMENT = 16
 """Bytes at whose multiples buffers begin, for most kernels."""
 
 
-@cache
 def load_cuda(driver: Driver) -> LoadedObject:
     """The functions in this process, on top of `driver`; from here on programs take tensors of its GPUs."""
-    support = load_support()
-    loaded = load_object(cached_objects([TEXT], CpuTarget.host())[0], SYMBOLS, driver.imports)
-    take = ctypes.PYFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(support["lamella_cuda_tensors"])
+    take = ctypes.PYFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(load_support()["lamella_cuda_tensors"])
     take(_signed(driver.plain_keys()), driver.imports.get("aoti_torch_get_device_index") or _device_index())
-    return loaded
+    return _load(driver)
+
+
+@cache
+def _load(driver: Driver) -> LoadedObject:
+    return load_object(cached_objects([TEXT], CpuTarget.host())[0], SYMBOLS, driver.imports)
 
 
 def _device_index() -> int:

@@ -1,0 +1,206 @@
+"""Host programs for GPUs, whole, on a GPU that is not there: kernels are interpreted on the CPU's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from lamella import driver
+from lamella.codegen.cuda_interpreted import InterpretedGpu
+from lamella.codegen.runtime import NativeGraph
+from lamella.dialects.tensor import DTYPE_OF_TORCH, TensorType
+from lamella.dialects.text import parse_module
+from lamella.lowering.options import Options
+
+OPTIONS = Options(target="sm_90", cache=False)
+TARGET, GPU = driver.target_of(OPTIONS), driver.gpu_of(OPTIONS)
+
+
+def compiled(gpu: InterpretedGpu, text: str) -> NativeGraph:
+    module = parse_module(text)
+    driver.run_passes(module, driver.pipeline(OPTIONS, TARGET, GPU))
+    with gpu.used():
+        graph = driver.native(module, TARGET, GPU)
+        graph.function()
+    return graph
+
+
+def on(device: str, *shape: Any, dtype: str = "f32", strides: Sequence[Any] | None = None) -> str:
+    return f"!sym.t<{TensorType.get(shape, dtype, strides, device).data.text}>"
+
+
+def type_of(t: torch.Tensor, device: str = "cuda:0") -> str:
+    return on(device, *t.shape, dtype=DTYPE_OF_TORCH[str(t.dtype)[6:]], strides=t.stride())
+
+
+S0, S1 = "cuda:0", "cuda:1"
+
+
+@pytest.fixture
+def gpu() -> InterpretedGpu:
+    return InterpretedGpu()
+
+
+def rows(device: str = S0) -> str:
+    """silu, a matmul, and the sums of rows."""
+    import sympy
+
+    n = sympy.Symbol("s0", integer=True, positive=True)
+    t, w, r = on(device, n, 16), on(device, 16, 16), on(device, n)
+    return f"""
+        func.func @main(%x: {t}, %w: {w}) -> ({t}, {r}) {{
+          %y = aten.silu(%x) : ({t}) -> {t}
+          %v = aten.mm(%y, %w) : ({t}, {w}) -> {t}
+          %q = aten.neg(%v) : ({t}) -> {t}
+          %z = aten.sum.dim_IntList(%v, [-1]) : ({t}) -> {r}
+          func.return %q, %z : {t}, {r}
+        }}
+        """
+
+
+@pytest.mark.parametrize("n", [1, 7, 40])
+def test_program(gpu: InterpretedGpu, n: int) -> None:
+    graph = compiled(gpu, rows())
+    x, w = torch.randn(n, 16), torch.randn(16, 16)
+    v = torch.nn.functional.silu(x) @ w
+    for _ in range(2):
+        q, z = gpu.run(graph, [x, w])
+        torch.testing.assert_close(q, -v)
+        torch.testing.assert_close(z, v.sum(-1))
+    assert gpu.guards == [0, None] * 2
+    assert len(gpu.launches) == 2 * len(graph.meta.kernels)
+    assert {(launch.stream, launch.device) for launch in gpu.launches} == {(100, 0)}
+
+
+def test_no_points_no_launches(gpu: InterpretedGpu) -> None:
+    graph = compiled(gpu, rows())
+    q, z = gpu.run(graph, [torch.randn(0, 16), torch.randn(16, 16)])
+    assert q.shape == (0, 16) and z.shape == (0,) and gpu.launches == []
+
+
+def test_wrong_inputs(gpu: InterpretedGpu) -> None:
+    """What is on another device than the program was compiled for is refused."""
+    graph = compiled(gpu, rows(S1))
+    x, w = torch.randn(3, 16), torch.randn(16, 16)
+    with pytest.raises(TypeError, match="expected a tensor on cuda:1"):
+        gpu.run(graph, [x, w])
+    gpu.devices = {t._cdata: 1 for t in (x, w)}
+    gpu.run(graph, [x, w])
+    assert gpu.guards == [1, None]
+    with pytest.raises(TypeError):
+        gpu.run(graph, [x.double(), w])
+
+
+def test_addresses_that_are_not_aligned(gpu: InterpretedGpu) -> None:
+    """Another kernel runs on them, made when they are first met."""
+    t = on(S0, 40)
+    graph = compiled(
+        gpu, f"func.func @main(%x: {t}) -> {t} {{ %y = aten.neg(%x) : ({t}) -> {t} func.return %y : {t} }}"
+    )
+    base = torch.randn(64)
+    made: list[str] = []
+    compile = gpu.compile
+
+    def noted(sources: Any, sm: int, **how: Any) -> Any:
+        made.extend(s.text for s in sources)
+        return compile(sources, sm, **how)
+
+    gpu.compile = noted  # type: ignore[method-assign]
+    for start in (0, 4, 1, 3, 0, 2):
+        x = base[start : start + 40]
+        assert torch.equal(gpu.run(graph, [x])[0], -x)
+    assert len(made) == 1 and "divisibility" not in made[0]
+
+
+def test_two_gpus_and_the_cpu(gpu: InterpretedGpu) -> None:
+    a, b, c = on(S0, 8), on(S1, 8), on("cpu", 8)
+    graph = compiled(
+        gpu,
+        f"""
+        func.func @main(%x: {a}, %y: {b}, %z: {c}) -> ({a}, {b}, {c}, {a}) {{
+          %p = aten.exp(%x) : ({a}) -> {a}
+          %q = aten.exp(%y) : ({b}) -> {b}
+          %r = aten.exp(%z) : ({c}) -> {c}
+          %s = aten.neg(%x) : ({a}) -> {a}
+          func.return %p, %q, %r, %s : {a}, {b}, {c}, {a}
+        }}
+        """,
+    )
+    x, y, z = torch.randn(8), torch.randn(8), torch.randn(8)
+    gpu.devices = {y._cdata: 1}
+    found = gpu.run(graph, [x, y, z])
+    for f, want in zip(found, (x.exp(), y.exp(), z.exp(), -x), strict=True):
+        torch.testing.assert_close(f, want)
+    streams = {launch.device: launch.stream for launch in gpu.launches}
+    assert streams == {0: 100, 1: 101}
+    current: int | None = None
+    for device in gpu.guards[1:-1]:
+        assert device != current, "a device is made current that is so already"
+        current = device
+
+
+def test_changed_argument(gpu: InterpretedGpu) -> None:
+    t = on(S0, 20)
+    graph = compiled(
+        gpu,
+        f"""
+        func.func @main(%x: {t}, %y: {t}) -> {t} {{
+          %a = aten.add.Tensor(%x, %y) : ({t}, {t}) -> {t}
+          %b = aten.copy_(%x, %a) : ({t}, {t}) -> {t}
+          %c = aten.mul.Tensor(%a, %y) : ({t}, {t}) -> {t}
+          func.return %c : {t}
+        }}
+        """,
+    )
+    x, y = torch.randn(20), torch.randn(20)
+    want = x + y
+    (c,) = gpu.run(graph, [x, y])
+    assert torch.equal(x, want) and torch.equal(c, want * y)
+
+
+def test_failed_launch(gpu: InterpretedGpu) -> None:
+    """RuntimeError with the driver's words and the kernel; what the call held is released, and the next one works."""
+    graph = compiled(gpu, rows())
+    x, w = torch.randn(3, 16), torch.randn(16, 16)
+    kernels = list(gpu._kernels)
+    gpu._kernels = [(k, d, []) for k, d, _ in kernels]
+    for _, _, parsed in gpu._kernels:
+        parsed.append("no function")  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match=r"CUDA error: .*; in a launch of kernel silu"):
+        gpu.run(graph, [x, w])
+    assert gpu.guards[-1] is None
+    gpu._kernels = kernels
+    gpu.run(graph, [x, w])
+
+
+def test_too_many_programs(gpu: InterpretedGpu) -> None:
+    t = on(S0, 4)
+    text = f"""
+        tt.func public @k(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) attributes {{
+            lamella.grid = #loop.index<[1, 65536]>, lamella.sizes = #loop.index<[]>}} {{ tt.return }}
+        host.func @main(%x: {t}) -> {t} {{
+          host.check %x "x" : {t}
+          %y = host.empty : {t}
+          host.launch @k(%x) outs(%y) sizes [] : {t}, {t}
+          host.return %y : {t}
+        }}
+        """
+    module = parse_module(text)
+    driver.run_passes(module, "host-to-llvm")
+    with gpu.used():
+        graph = driver.native(module, TARGET, GPU)
+        with pytest.raises(RuntimeError, match="kernel k: 1 x 65536 x 1 programs are more than CUDA launches"):
+            gpu.run(graph, [torch.randn(4)])
+
+
+def test_pickled(gpu: InterpretedGpu) -> None:
+    import pickle
+
+    graph = compiled(gpu, rows())
+    again = pickle.loads(pickle.dumps(graph))
+    x, w = torch.randn(3, 16), torch.randn(16, 16)
+    with gpu.used():
+        torch.testing.assert_close(gpu.run(again, [x, w])[0], -(torch.nn.functional.silu(x) @ w))
