@@ -31,6 +31,7 @@ from ..dialects.loop import (
 from ..dialects.tensor import TensorType, scalar_type
 from .address import LaneIndex, evaluate, multiple_of, relation
 from .kernel_loops import ForLoop, Lanes, Value, scan_type
+from .kernel_transpose import TransposeLoop
 from .llvm_builder import FunctionBuilder, KernelError, Num, element_of, lanes_of
 from .memory_to_llvm import MAX_STRIDE, Element, Memory
 from .reductions import combine, scan_lanes
@@ -187,12 +188,13 @@ class KernelBody:
             pointer, step = b.gep(pointer, at.offsets(step), element.memory), None
         ahead = op.attributes.get("prefetch")
         if k == 0 and ahead is not None and step == 1 and lanes.mask is None:
-            memory.prefetch(pointer, self._bytes(ahead), lanes.lanes * lanes.copies * element.size)
+            memory.prefetch(pointer, self.bytes(ahead), lanes.lanes * lanes.copies * element.size)
         if lanes.mask is not None and mask is None:
             return memory.load_lanes(element, pointer, step, lanes.lanes, lanes.mask, None, False)
         return memory.load_lanes(element, pointer, step, lanes.lanes, self._active(mask), other, invariant)
 
-    def _bytes(self, ahead: Attribute) -> Num:
+    def bytes(self, ahead: Attribute) -> Num:
+        """A number of bytes as a schedule gives it."""
         if isinstance(ahead, IntegerAttr):
             return cast("IntegerAttr[IntegerType]", ahead).value.data
         return evaluate(self.b, cast(IndexAttr, ahead)[0], self.index)
@@ -297,6 +299,10 @@ class KernelBody:
     # ----------------------------------------------------------------------------------------------------------- loops
 
     def _for(self, op: ForOp) -> None:
+        blocks = op.attributes.get("transpose")
+        if isinstance(blocks, IntegerAttr) and self.lanes is None:
+            TransposeLoop(self, op, cast("IntegerAttr[IntegerType]", blocks).value.data).run()
+            return
         loop = ForLoop(self, op)
         results = loop.run()
         for result, value in zip(op.res, results, strict=True):

@@ -128,7 +128,7 @@ class Memory:
             starts[-1] = (step - 1) * lanes
             span = b.index_add(b.index_mul(b.index_sub(left, 1), step), 1)
             masks = [lane_compare(b, "lt", b.index_sub(span, at), lanes) for at in starts]
-            parts = [self._masked(element, b.gep(pointer, at, element.memory), m, lanes)
+            parts = [self.load_masked(element, b.gep(pointer, at, element.memory), m, lanes)
                      for at, m in zip(starts, masks, strict=True)]  # fmt: skip
         value, places = parts[0], [min(i * step, lanes - 1) for i in range(lanes)]
         for k in range(1, step):
@@ -139,7 +139,8 @@ class Memory:
             places = list(range(lanes))
         return self._from_memory(element, value)
 
-    def _masked(self, element: Element, pointer: SSAValue, mask: SSAValue, lanes: int) -> SSAValue:
+    def load_masked(self, element: Element, pointer: SSAValue, mask: SSAValue, lanes: int) -> SSAValue:
+        """Neighbours as they are in memory, 0 where they are left out."""
         type, alignment = vector(element.memory, lanes), {"alignment": IntegerAttr(element.size, i32)}
         operands = (pointer, mask, self.b.constant(0, type))
         return self.b.effect(llvm_ext.MaskedLoadOp, operands, (type,), alignment).results[0]

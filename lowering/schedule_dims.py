@@ -14,6 +14,9 @@ from ..dialects.tensor import itemsize
 from .fuse_cost import Hints
 from .schedule_access import Access, stride, type_of
 
+SCATTER = 3
+"""How much dearer a jump is where elements are written: what is read across can be exchanged in tiles."""
+
 
 def bytes_of(a: Access) -> int:
     """Bytes of the element that an access moves."""
@@ -46,7 +49,7 @@ def _moves(found: Iterable[Access], d: LoopDim) -> tuple[int, int]:
         if s == 1:
             units += bytes_of(a)
         elif s != 0:
-            jumps += bytes_of(a)
+            jumps += bytes_of(a) * (SCATTER if isinstance(a, StoreOp) else 1)
     return units, jumps
 
 

@@ -27,7 +27,7 @@ from .schedule_access import Access, accesses, buffer_of, stride
 from .schedule_columns import column_dim, columns
 from .schedule_dims import best_dim, block_extent, blocked, bytes_of, move_into_loop, unit_weight
 from .schedule_segments import segment
-from .schedule_tiles import stage
+from .schedule_tiles import stage, tile_of
 
 BLOCK = 4096
 """Elements of a grid point, about: enough to make the bookkeeping of a point small."""
@@ -35,8 +35,8 @@ BLOCK = 4096
 SHORT = 512
 """Elements of a loop that are not worth a grid point of their own."""
 
-TILE = (32, 64)
-"""Rows and columns of a grid point where one buffer is transposed to another: lines jumped between stay in L1."""
+LONG = 32
+"""Extents from which on rows and columns are exchanged in tiles."""
 
 GRAIN = 64 << 10
 """Bytes of work, arithmetic included, below which another thread does not pay."""
@@ -59,7 +59,7 @@ def schedule_kernel(kernel: KernelOp, bits: int, machine: Machine, hints: Hints)
     elif (d := column_dim(kernel, hints)) is not None:
         columns(kernel, d, machine, hints)
     segment(kernel)
-    for loop in [o for o in kernel.body.block.ops if isinstance(o, ForOp)]:
+    for loop in [o for o in kernel.body.block.ops if isinstance(o, ForOp) and "transpose" not in o.attributes]:
         _vectorize(loop, bits, hints)
     _memory(kernel, machine, hints)
     set_grain(kernel)
@@ -77,12 +77,14 @@ def _flat(kernel: KernelOp, bits: int, hints: Hints) -> None:
         return
     across = _transposed(grid, found, vector, hints)
     if across is not None:
-        block, dim = blocked(vector, "b1", TILE[1])
-        outer, rows = blocked(across, "b0", TILE[0])
-        rest = [d for d in grid if d is not vector and d is not across]
+        d, access = across
+        tile = tile_of(access)
+        block, dim = blocked(vector, "b1", tile[1])
+        outer, rows = blocked(d, "b0", tile[0])
+        rest = [x for x in grid if x is not vector and x is not d]
         kernel.properties["grid"] = DimsAttr.get([*rest, *outer, *block])
         move_into_loop(kernel, [rows, dim])
-        stage(kernel, rows, dim, TILE)
+        stage(kernel, rows, dim, tile, bits)
         return
     grid.remove(vector)
     inner = [vector]
@@ -102,13 +104,16 @@ def _flat(kernel: KernelOp, bits: int, hints: Hints) -> None:
     move_into_loop(kernel, inner)
 
 
-def _transposed(grid: Sequence[LoopDim], found: Sequence[Access], vector: LoopDim, hints: Hints) -> LoopDim | None:
+def _transposed(
+    grid: Sequence[LoopDim], found: Sequence[Access], vector: LoopDim, hints: Hints
+) -> tuple[LoopDim, Access] | None:
     """Another dim along which something is contiguous that jumps along the vector dim, if both are long."""
     for d in grid:
-        if d is vector or min(hints.size(d.extent), hints.size(vector.extent)) < TILE[0]:
+        if d is vector or min(hints.size(d.extent), hints.size(vector.extent)) < LONG:
             continue
-        if any(stride(a, d.symbol) == 1 and stride(a, vector.symbol) not in (0, 1) for a in found):
-            return d
+        for a in found:
+            if stride(a, d.symbol) == 1 and stride(a, vector.symbol) not in (0, 1):
+                return d, a
     return None
 
 

@@ -1,39 +1,55 @@
-"""Transposes through scratch: tiles are copied as they lie in memory, then read across.
+"""Transposes through scratch: tiles are copied with rows and columns exchanged, then read as they lie.
 
 for [d0 tile, d1 tile] { load %x[d1, d0]; … }
-for [d1 tile, d0 tile] { store load %x[d1, d0], %t[d1, d0] }    for [d0 tile, d1 tile] { load %t[d1, d0]; … }
+for [d1 tile, d0 tile] transpose { store load %x[d1, d0], %t[d0, d1] }    for [d0 tile, d1 tile] { load %t[d0, d1]; … }
 """
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block
 
 from ..dialects import expr
 from ..dialects.expr import Dim
 from ..dialects.loop import DimsAttr, ForOp, IndexAttr, KernelOp, LoadOp, LoopDim, ScratchOp, StoreOp, YieldOp
 from ..dialects.tensor import TensorType
-from .schedule_access import stride, type_of
+from .schedule_access import Access, stride, type_of
+from .schedule_dims import bytes_of
+
+LINE = 256
+"""Bytes of a row of a tile as it lies in memory."""
+
+COLUMNS = 64
+"""Rows of a tile as they lie in memory, neighbours in what is written."""
 
 
-def stage(kernel: KernelOp, rows: LoopDim, columns: LoopDim, tile: tuple[int, int]) -> None:
+def tile_of(access: Access) -> tuple[int, int]:
+    """Rows and columns of a tile of a buffer: some lines long, so that pages are not entered for one line each."""
+    return LINE // max(2, bytes_of(access)), COLUMNS
+
+
+def stage(kernel: KernelOp, rows: LoopDim, columns: LoopDim, tile: tuple[int, int], bits: int) -> None:
     """In a kernel of one loop over tiles of `rows` and `columns`, read through scratch what lies along `rows`.
 
-    No line is fetched more than once. A row of scratch is one element longer than the tile: strides that are powers of
-    two meet in one set of a cache.
+    No line is fetched more than once. Blocks of the tile are exchanged in vectors of `bits` bits.
     """
     block = kernel.body.block
     loop = next(o for o in block.ops if isinstance(o, ForOp))
-    at = IndexAttr.get([_within(columns), _within(rows)])
+    at = IndexAttr.get([_within(rows), _within(columns)])
     for load in [o for o in loop.body.block.ops if isinstance(o, LoadOp)]:
         along = stride(load, rows.symbol), stride(load, columns.symbol)
         if along[0] != 1 or along[1] in (0, 1) or len(load.operands) > 1 or load.mask is not None:
             continue
-        t = TensorType.get([tile[1], tile[0] + 1], type_of(load).dtype)
+        t = TensorType.get([*tile], type_of(load).dtype)
         scratch = ScratchOp.create(result_types=[t], location=load.location)
         copied = LoadOp.make(load.source, load.index, location=load.location)
         kept = StoreOp.make(copied.res, scratch.res, at, location=load.location)
         body = Block([copied, kept, YieldOp.create(location=load.location)])
         fill = ForOp.make(DimsAttr.get([columns, rows]), body, location=load.location)
+        fill.attributes["transpose"] = IntegerAttr(min(16, bits // (8 * bytes_of(load))), i64)
+        if isinstance(along[1], int):
+            # the next tile lies as many rows further on
+            copied.attributes["prefetch"] = IntegerAttr(along[1] * tile[1] * bytes_of(load), i64)
         block.insert_ops_before([scratch, fill], loop)
         new = LoadOp.make(scratch.res, at, location=load.location)
         loop.body.block.insert_op_before(new, load)

@@ -881,6 +881,33 @@ def test_running_sums_of_long_rows(dtype: str, target: str) -> None:
         close(y, exact.cumsum(1).to(x.dtype), 1e-7 if dtype == "f32" else 0.01 if dtype == "bf16" else 1e-12, 1e-12)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "i8", "i1"])
+@pytest.mark.parametrize("block", [8, 16])
+def test_transposes(dtype: str, block: int, target: str, guarded) -> None:
+    """Tiles with rows and columns exchanged, whole ones and what is left on both sides; nothing else is read."""
+    t, u = f"!sym.t<[s1, s0], {dtype}>", f"!sym.t<[s0, s1], {dtype}>"
+    text = grid_kernel(
+        f"%x: {t}", f"%y: {u}",
+        f"""%t = loop.scratch : !sym.t<[32, 64], {dtype}>
+        loop.for [d1 = 64*b1 : min(s1, 64*b1 + 64), d0 = 32*b0 : min(s0, 32*b0 + 32)] attributes {{transpose = {block} : i64}} {{
+          %0 = loop.load %x[d1, d0] : {t}
+          loop.store %0, %t[-32*b0 + d0, -64*b1 + d1] : !sym.t<[32, 64], {dtype}>
+          loop.yield
+        }}
+        loop.for [d0 = 32*b0 : min(s0, 32*b0 + 32), d1 = 64*b1 : min(s1, 64*b1 + 64)] {vector("d1", 16)} {{
+          %0 = loop.load %t[-32*b0 + d0, -64*b1 + d1] : !sym.t<[32, 64], {dtype}>
+          loop.store %0, %y[d0, d1] : {u}
+          loop.yield
+        }}""",
+        "s0, s1", "b0 = floordiv(s0 + 31, 32), b1 = floordiv(s1 + 63, 64)",
+    )  # fmt: skip
+    for rows, columns in ((64, 128), (1, 1), (31, 65), (33, 200), (0, 5)):
+        x, y = sample(dtype, columns, rows), torch.zeros(rows, columns, dtype=DTYPES[dtype])
+        assert run(text, [guarded(x) if x.numel() else x, y], [rows, columns], target) == 0
+        assert torch.equal(y, x.T)
+
+
 @pytest.mark.parametrize("offset", [0, 4])
 def test_streaming_stores(offset: int) -> None:
     """Nontemporal stores into aligned and unaligned buffers, with prefetch; the last rows are written as the first."""

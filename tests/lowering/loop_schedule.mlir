@@ -33,15 +33,15 @@ loop.kernel @k(%x: !sym.t<[s0], f32>, %w: !sym.t<[768], bf16>) outs(%y: !sym.t<[
 
 // -----
 
-// A transpose goes in tiles, through scratch: contiguous in, across, contiguous out.
+// A transpose goes in tiles through scratch, where rows and columns are exchanged in registers.
 
-// CHECK:      grid [b0 = 32, b1 = 16]
-// CHECK-NEXT:   [[T:%.*]] = loop.scratch : !sym.t<[64, 33], f32>
-// CHECK-NEXT:   loop.for [d1 = 64*b1 : 64*b1 + 64, d0 = 32*b0 : 32*b0 + 32] attributes {vector = "d0"
-// CHECK-NEXT:     [[A:%.*]] = loop.load %x[d1, d0]
-// CHECK-NEXT:     loop.store [[A]], [[T]][-64*b1 + d1, -32*b0 + d0]
-// CHECK:        loop.for [d0 = 32*b0 : 32*b0 + 32, d1 = 64*b1 : 64*b1 + 64] attributes {vector = "d1"
-// CHECK-NEXT:     [[B:%.*]] = loop.load [[T]][-64*b1 + d1, -32*b0 + d0]
+// CHECK:      grid [b0 = 16, b1 = 16]
+// CHECK-NEXT:   [[T:%.*]] = loop.scratch : !sym.t<[64, 64], f32>
+// CHECK-NEXT:   loop.for [d1 = 64*b1 : 64*b1 + 64, d0 = 64*b0 : 64*b0 + 64] attributes {transpose = 16 : i64} {
+// CHECK-NEXT:     [[A:%.*]] = loop.load %x[d1, d0] attributes {prefetch = 262144 : i64}
+// CHECK-NEXT:     loop.store [[A]], [[T]][-64*b0 + d0, -64*b1 + d1]
+// CHECK:        loop.for [d0 = 64*b0 : 64*b0 + 64, d1 = 64*b1 : 64*b1 + 64] attributes {vector = "d1"
+// CHECK-NEXT:     [[B:%.*]] = loop.load [[T]][-64*b0 + d0, -64*b1 + d1]
 // CHECK-NEXT:     loop.store [[B]], %y[d0, d1]
 loop.kernel @k(%x: !sym.t<[1024, 1024], f32>) outs(%y: !sym.t<[1024, 1024], f32>) sizes [] grid [d0 = 1024, d1 = 1024] {
   %0 = loop.load %x[d1, d0] : !sym.t<[1024, 1024], f32>
