@@ -20,7 +20,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import NoMemoryEffect, Pure
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from .tt_enums import CACHE, DESCRIPTOR_REDUCE, EVICT, PADDING
@@ -134,7 +134,7 @@ class DescriptorLoadOp(IRDLOperation):
     cache = opt_prop_def(IntegerAttr[I32])
     evict = opt_prop_def(IntegerAttr[I32])
     result = result_def(_TENSOR)
-    traits = traits_def(NoMemoryEffect())
+    traits = traits_def(MemoryReadEffect())
 
     @classmethod
     def make(
@@ -227,7 +227,7 @@ class DescriptorStoreOp(_DescriptorWriteOp):
     """Writes `src` to the block of `desc` whose first element is at `indices`."""
 
     name = "tt.descriptor_store"
-    traits = traits_def()
+    traits = traits_def(MemoryWriteEffect())
 
     @classmethod
     def make(
@@ -250,7 +250,7 @@ class DescriptorReduceOp(_DescriptorWriteOp):
 
     name = "tt.descriptor_reduce"
     kind = prop_def(IntegerAttr[I32])
-    traits = traits_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     @classmethod
     def make(
@@ -288,7 +288,7 @@ class DescriptorGatherOp(IRDLOperation):
     x_offsets = operand_def(_I32S)
     y_offset = operand_def(i32)
     result = result_def(_TENSOR)
-    traits = traits_def(NoMemoryEffect())
+    traits = traits_def(MemoryReadEffect())
     assembly_format = "$desc `[` $x_offsets `,` $y_offset `]` attr-dict `:` functional-type(operands, results)"
 
     @classmethod
@@ -312,7 +312,7 @@ class DescriptorScatterOp(IRDLOperation):
     x_offsets = operand_def(_I32S)
     y_offset = operand_def(i32)
     src = operand_def(_TENSOR)
-    traits = traits_def()
+    traits = traits_def(MemoryWriteEffect())
     assembly_format = "$desc `[` $x_offsets `,` $y_offset `]` `,` $src attr-dict `:` type(operands)"
 
     @classmethod

@@ -22,7 +22,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import NoMemoryEffect, Pure
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from .tt_enums import CACHE, EVICT, PADDING, RMW, SCOPE, SEMANTIC
@@ -72,7 +72,7 @@ class LoadOp(IRDLOperation):
     evict = opt_prop_def(IntegerAttr[I32])
     isVolatile = opt_prop_def(IntegerAttr.constr(i1))
     result = result_def()
-    traits = traits_def(NoMemoryEffect())
+    traits = traits_def(MemoryReadEffect())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     @classmethod
@@ -154,7 +154,7 @@ class StoreOp(IRDLOperation):
     boundaryCheck = opt_prop_def(DenseArrayBase[I32])
     cache = opt_prop_def(IntegerAttr[I32])
     evict = opt_prop_def(IntegerAttr[I32])
-    traits = traits_def()
+    traits = traits_def(MemoryWriteEffect())
 
     @classmethod
     def make(
@@ -241,7 +241,7 @@ class AtomicRMWOp(IRDLOperation):
     sem = prop_def(IntegerAttr[I32])
     scope = prop_def(IntegerAttr[I32])
     result = result_def()
-    traits = traits_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     @classmethod
     def make(
@@ -300,7 +300,7 @@ class AtomicCASOp(IRDLOperation):
     sem = prop_def(IntegerAttr[I32])
     scope = prop_def(IntegerAttr[I32])
     result = result_def()
-    traits = traits_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     @classmethod
     def make(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, UnknownLoc
+from xdsl.dialects.arith import CmpiOp
+from xdsl.dialects.builtin import ModuleOp, TensorType, UnknownLoc
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriter, PatternRewriteWalker, RewritePattern
@@ -32,6 +33,14 @@ class KeepLocation(RewritePattern):
         rewriter.operation_insertion_handler.remove(locate)
 
 
+class _Patterns(CanonicalizationRewritePattern):
+    """xDSL's patterns of each op; those for compares of integers would make a scalar of a tensor."""
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
+        if not (isinstance(op, CmpiOp) and isinstance(op.result.type, TensorType)):
+            super().match_and_rewrite(op, rewriter)
+
+
 @dataclass(frozen=True)
 class Canonicalize(ModulePass):
     """Apply the canonicalization patterns and folds of all ops, and remove what is dead."""
@@ -39,7 +48,7 @@ class Canonicalize(ModulePass):
     name = "canonicalize"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        patterns = GreedyRewritePatternApplier([CanonicalizationRewritePattern()], ctx=ctx, folding_enabled=True)
+        patterns = GreedyRewritePatternApplier([_Patterns()], ctx=ctx, folding_enabled=True)
         PatternRewriteWalker(KeepLocation(patterns), post_walk_func=region_dce).rewrite_module(op)
 
 
