@@ -58,7 +58,7 @@ class _Printer(FastPrinter):
         self._version = version
 
     def print_attribute(self, attribute: Attribute) -> None:
-        if isinstance(attribute, TensorDescType) and self._version.descriptor_of_shape:
+        if self._version.descriptor_of_shape and isinstance(attribute, TensorDescType):
             block = attribute.block
             sizes = "".join(f"{size}x" for size in block.get_shape())
             self.print_string(f"!tt.tensordesc<{sizes}")
