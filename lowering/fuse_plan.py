@@ -145,7 +145,9 @@ def signature(group: Group, n: Node) -> Signature:
     """What two members must share to run in one loop."""
     inner, reduce = group.inner(n), group.reduced(n)
     if (inner and reduce) or n.scan is not None:
-        return frozenset(), inner, reduce
+        # a loop scans along one dim
+        along = tuple(a for a, d in zip(group.axes[n], n.dims, strict=False) if d.name == n.scan)
+        return frozenset(), (*inner, *along), reduce
     # argmax gives a position in its own order of dims
     ordered = reduce if len(reduce) > 1 and any(k.startswith("arg") for k in n.combine) else ()
     return frozenset(inner + reduce), (), ordered
