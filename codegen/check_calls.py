@@ -29,7 +29,7 @@ from ..dialects.errors import LamellaVerifyError
 from ..dialects.hints import size_hints
 from ..dialects.literal import Literal
 from ..dialects.tensor import TORCH_DTYPES, SymType, TensorType
-from .interpret_aten import run_aten
+from .interpret_aten import call_overload
 from .interpreter import Environment
 
 _DEPENDS_ON_DATA = frozenset({"data_dependent_output", "dynamic_output_shape"})
@@ -99,7 +99,7 @@ def _assignments(symbols: Sequence[str], hints: Mapping[str, int]) -> Iterator[M
 def _complaint_at(op: AtenOp, environment: Environment) -> str:
     try:
         operands = [_stand_in(v.type, environment) for v in op.operands]
-        results = run_aten(op, operands, environment)
+        results = call_overload(op, operands, environment)
     except _UNKNOWN:
         return ""
     except Exception as error:  # operators refuse arguments in many ways

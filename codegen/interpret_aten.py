@@ -10,14 +10,26 @@ import torch
 
 from ..dialects import expr
 from ..dialects.aten import AtenOp
+from ..dialects.errors import describe_location
 from ..dialects.literal import HOLE, Value
 from ..dialects.schema import Argument
 from ..dialects.tensor import TORCH_DTYPES
-from .interpreter import Environment
+from .interpreter import Environment, InterpreterError
 
 
 def run_aten(op: AtenOp, operands: Sequence[Any], env: Environment) -> tuple[Any, ...]:
-    """The results of one op; a list of tensors is several."""
+    """The results of one op; a list of tensors is several. Raises InterpreterError for arguments that torch refuses,
+    and IndexError for data that it does.
+    """
+    try:
+        return call_overload(op, operands, env)
+    except (RuntimeError, TypeError, ValueError) as error:
+        place = describe_location(op.location)
+        raise InterpreterError(f"{op.name}{f' ({place})' if place else ''}: torch says: {error}") from error
+
+
+def call_overload(op: AtenOp, operands: Sequence[Any], env: Environment) -> tuple[Any, ...]:
+    """As `run_aten`, with torch's own errors."""
     values = iter(operands)
     args: list[Any] = []
     kwargs: dict[str, Any] = {}

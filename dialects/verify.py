@@ -14,7 +14,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from .errors import LamellaVerifyError
-from .verify_program import verify_program
+from .verify_program import symbol_table, verify_program
 
 MAX_NESTING = 64
 """Regions within regions. xDSL parses, clones and walks by recursion; about 80 levels exhaust Python's stack."""
@@ -24,9 +24,10 @@ def verify(module: ModuleOp) -> None:
     """Check `module` and all it holds. Raises `LamellaVerifyError` for the first op found wrong."""
     ops = list(_walk(module))
     verify_dominance(module)
+    symbols = symbol_table(module)
     for op in ops:
         verify_op(op)
-    verify_program(module)
+    verify_program(module, symbols)
 
 
 def verify_op(op: Operation) -> None:

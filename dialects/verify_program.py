@@ -24,14 +24,19 @@ _SIZE = re.compile(r"[suz]\w*\d+")
 """Symbols of sizes and other numbers of the program. Dims of loops are bound where they are used."""
 
 
-def verify_program(module: ModuleOp) -> None:
-    """Check the functions of `module` as programs. Raises LamellaVerifyError."""
+def symbol_table(module: ModuleOp) -> dict[str, Operation]:
+    """The ops of `module` by their symbol. Raises LamellaVerifyError for one that two ops have."""
     symbols: dict[str, Operation] = {}
     for op in module.ops:
         if isinstance(name := op.properties.get("sym_name"), StringAttr):
             if name.data in symbols:
                 raise LamellaVerifyError(op, f"defines @{name.data} a second time")
             symbols[name.data] = op
+    return symbols
+
+
+def verify_program(module: ModuleOp, symbols: dict[str, Operation]) -> None:
+    """Check the functions of `module` as programs. Raises LamellaVerifyError."""
     for op in module.ops:
         if op.name in ("func.func", "host.func") and len(op.regions[0].blocks) == 1:
             _verify_sizes(op)
@@ -52,8 +57,8 @@ def _verify_sizes(function: Operation) -> None:
     _expect_known(function, (a.type for a in block.args), known, "argument")
     for op in block.ops:
         types = [r.type for r in op.results]
-        known |= set(_given(types))
-        known |= {s for t in types for s in _symbols(t) if s[0] in "uz"}  # torch may give them as parts of a sum
+        # What is read from data; torch may give it as a part of a sum.
+        known |= {s for t in types for s in _symbols(t) if s[0] in "uz"}
         _expect_known(op, (*op.properties.values(), *types), known, "op")
         for region in op.regions:
             for inner in region.walk():
@@ -77,7 +82,6 @@ def _given(types: Iterable[Attribute]) -> Iterator[str]:
         if isinstance(t, TensorType):
             yield from (d.name for d in (*t.shape, *t.strides) if isinstance(d, sympy.Symbol))
         elif isinstance(t, SymType):
-            yield from _symbols(t) if not isinstance(t.expr, sympy.Symbol) and t.dtype == "i1" else ()
             yield from (t.expr.name,) if isinstance(t.expr, sympy.Symbol) else ()
 
 

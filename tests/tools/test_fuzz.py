@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lamella import driver
+from lamella.dialects.context import DIALECTS, load_object
 from lamella.dialects.text import parse_module, print_module
 from lamella.tools import opt, run
 
@@ -45,7 +46,18 @@ func.func @main(%x: !sym.t<[4, 6], bf16>, %m: !sym.t<[4, 6], i1>) -> (!sym.t<[6,
 PASSES = driver.pipeline(driver.Options(), driver.target_of(driver.Options(target="avx2"))).split(",")
 INTERPRETED = 6
 """Of the stages, how many are interpreted: from aten to loop-schedule."""
+OPERATION = re.compile(r"\b(?:prims|loop|arith|math|host|aten|llvm)\.[a-z_]\w*")
 TOKEN = re.compile(r"%\w+|@\w+|![\w.]+<[^>]*>|#[\w.]+|\"[^\"\n]*\"|\[[^\]\n]*\]|-?\d+(?:\.\d+)?|[\w.]+|[^\s\w]")
+
+
+NAMES = [
+    *(
+        op.name
+        for d in ("prims", "loop", "arith", "math", "host", "llvm")
+        for op in load_object(DIALECTS[d]).operations
+    ),
+    *("aten.neg", "aten.exp", "aten.relu", "aten.sum", "aten.t", "aten.add.Tensor", "aten.mul.Tensor", "aten.mm"),
+]
 
 
 @functools.cache
@@ -53,9 +65,7 @@ def stages(program: int) -> tuple[str, ...]:
     """The text of a program at the aten level and after each pass."""
     module = parse_module(PROGRAMS[program])
     texts = [print_module(module, locations=True)]
-    driver.run_passes(
-        module, ",".join(PASSES), after=[lambda _i, _p, m: texts.append(print_module(m, locations=True))]
-    )
+    driver.run_passes(module, ",".join(PASSES), after=[lambda _i, _p, m: texts.append(print_module(m, locations=True))])
     return tuple(texts)
 
 
@@ -65,8 +75,10 @@ def changed(draw: st.DrawFn) -> tuple[int, str]:
     program = draw(st.integers(0, len(PROGRAMS) - 1))
     stage = draw(st.integers(0, len(PASSES)))
     text = stages(program)[stage]
-    for _ in range(draw(st.integers(1, 3))):
-        text = draw(st.sampled_from((_lines, _tokens, _tokens, _numbers)))(draw, text)
+    if draw(st.booleans()):
+        text = re.sub(r" loc\([^\n]*\)$", "", text, flags=re.MULTILINE)
+    for _ in range(draw(st.sampled_from((1, 1, 1, 2, 3)))):
+        text = draw(st.sampled_from((_lines, _tokens, _operations, _operations, _values, _numbers)))(draw, text)
     return stage, text
 
 
@@ -90,6 +102,23 @@ def _tokens(draw: st.DrawFn, text: str) -> str:
     alike = [m[0] for m in found if m[0][0] == old[0][0] and m[0] != old[0]]
     other = draw(st.sampled_from(alike)) if alike and draw(st.booleans()) else new[0]
     return text[: old.start()] + draw(st.sampled_from((other, other, other, ""))) + text[old.end() :]
+
+
+def _operations(draw: st.DrawFn, text: str) -> str:
+    """An operation becomes another of its dialect."""
+    found = list(OPERATION.finditer(text))
+    if not found:
+        return text
+    old = found[draw(st.integers(0, len(found) - 1))]
+    new = draw(st.sampled_from([name for name in NAMES if name.partition(".")[0] == old[0].partition(".")[0]]))
+    return text[: old.start()] + new + text[old.end() :]
+
+
+def _values(draw: st.DrawFn, text: str) -> str:
+    """A use of a value becomes one of another."""
+    found = list(re.finditer(r"%\w+(?! =)", text))
+    old, new = (found[draw(st.integers(0, len(found) - 1))] for _ in range(2))
+    return text[: old.start()] + new[0] + text[old.end() :]
 
 
 def _numbers(draw: st.DrawFn, text: str) -> str:

@@ -32,6 +32,21 @@ def call(*arguments: str, text: str = TEXT) -> tuple[int, str, str]:
         (["-", "--size", "s0"], TEXT, "--size s0: expected a name and a number"),
         (["-", "-i", "nowhere.pt"], TEXT, "cannot read inputs from nowhere.pt"),
         (["-", "--nope"], TEXT, "unrecognized arguments: --nope"),
+        (["-", "--size", "s9=3"], TEXT, "--size s9: no input has such a symbol; they are s0"),
+        (["-", "--size", "s0=999999999999999"], TEXT, "cannot make a random input 'x'"),
+        (["-", "--high", "0"], TEXT, "--high must be at least 1"),
+        (["-", "-i", __file__], TEXT, "this is not a file of torch.save"),
+        (
+            ["-"],
+            TEXT.replace("aten.exp(%x)", "aten.exp(%z)"),
+            "<stdin>:3:17: error: value %z is used but never defined",
+        ),
+        (["-"], TEXT.replace("aten.exp(%x)", "aten.exp(%a)"), "<stdin>:3:3: error: 'aten.exp' op operand #0 (%a)"),
+        (
+            ["-"],
+            TEXT.replace("aten.exp", "aten.sum.dim_IntList").replace("(%x)", "(%x, [7])"),
+            "<stdin>:3:3: error: 'aten.sum",
+        ),
     ],
 )
 def test_errors(arguments: list[str], text: str, message: str) -> None:
@@ -51,6 +66,47 @@ def test_inputs_and_outputs(native: list[str], tmp_path: Path) -> None:
     torch.save([x, x], given)
     code, _, err = call("-", "-i", str(given), *native)
     assert code == run.USER_ERROR and "has 2 inputs, @main takes 1" in err
+
+
+WRONG = {
+    "sizes": (torch.zeros(3, 5), "input 'x': expected sizes [s0 = 3, 4], got [3, 5]"),
+    "rank": (torch.zeros(3), "input 'x': expected 2 dimensions, got shape (3,)"),
+    "dtype": (torch.zeros(3, 4).double(), "input 'x': expected dtype float32, got float64"),
+    "strides": (torch.zeros(4, 3).t(), "input 'x': expected contiguous strides [4, 1], got [1, 3]"),
+    "a number": (1.5, "input 'x': expected a tensor, got float"),
+    "a word": ("three", "input 'x': expected a tensor, got str"),
+}
+
+
+@pytest.mark.parametrize("native", [[], ["--native"]])
+@pytest.mark.parametrize(("value", "message"), WRONG.values(), ids=list(WRONG))
+def test_inputs_of_other_types(value: object, message: str, native: list[str], tmp_path: Path) -> None:
+    torch.save([value], tmp_path / "in.pt")
+    code, out, err = call("-", "-i", str(tmp_path / "in.pt"), *native)
+    assert (code, out, err) == (run.USER_ERROR, "", f"lamella-run: error: {message}\n")
+
+
+@pytest.mark.parametrize("native", [[], ["--native"]])
+def test_an_index_from_data_that_is_out_of_bounds(native: list[str], tmp_path: Path) -> None:
+    text = """
+    func.func @main(%x: !sym.t<[4], f32>, %i: !sym.t<[2], i64>) -> !sym.t<[2], f32> {
+      %a = aten.index_select(%x, 0, %i) : (!sym.t<[4], f32>, !sym.t<[2], i64>) -> !sym.t<[2], f32>
+      func.return %a : !sym.t<[2], f32>
+    }
+    """
+    torch.save([torch.zeros(4), torch.tensor([0, 9])], tmp_path / "in.pt")
+    code, _, err = call("-", "-i", str(tmp_path / "in.pt"), *native, text=text)
+    assert code == run.USER_ERROR and "out of" in err and "internal" not in err
+
+
+@pytest.mark.parametrize("strides", ["[1, s0]", "[8, 2]", "[0, 1]", "[4, 1]"])
+@pytest.mark.parametrize("native", [[], ["--native"]])
+def test_random_inputs_have_the_strides_of_their_type(strides: str, native: list[str], tmp_path: Path) -> None:
+    """Elements may be skipped, or be one place of memory."""
+    text = TEXT.replace("%x: !sym.t<[s0, 4], f32>", f"%x: !sym.t<[s0, 4], f32, strides={strides}>")
+    text = text.replace("(!sym.t<[s0, 4], f32>)", f"(!sym.t<[s0, 4], f32, strides={strides}>)")
+    code, out, err = call("-", *native, "--size", "s0=3", text=text)
+    assert code == 0 and "float32[3, 4]" in out, err
 
 
 def test_random_inputs_follow_the_seed_and_sizes() -> None:

@@ -1,0 +1,128 @@
+// RUN: lamella-opt %s --split-input-file --verify-diagnostics
+// What is checked: the messages for programs whose ops are right each by itself.
+
+// expected-error@+1 {{'func.func' op uses the size s0, which nothing above gives}}
+func.func @main(%x: !sym.t<[2*s0], f32>) -> !sym.t<[2*s0], f32> {
+  func.return %x : !sym.t<[2*s0], f32>
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[s0], f32>) -> !sym.t<[s1], f32> {
+  // expected-error@+1 {{'aten.expand' op uses the size s1, which nothing above gives}}
+  %y = aten.expand(%x, [s1]) : (!sym.t<[s0], f32>) -> !sym.t<[s1], f32>
+  func.return %y : !sym.t<[s1], f32>
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[s0], f32> {
+  // expected-error@+1 {{torch refuses this call: Dimension out of range}}
+  %y = aten.sum.dim_IntList(%x, [2]) : (!sym.t<[s0, 16], f32>) -> !sym.t<[s0], f32>
+  func.return %y : !sym.t<[s0], f32>
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[s0, 16], bf16>) -> !sym.t<[s0, 16], f32> {
+  // expected-error@+1 {{result #0 has type !sym.t<[s0, 16], f32>, but torch makes sizes}}
+  %y = aten.exp(%x) : (!sym.t<[s0, 16], bf16>) -> !sym.t<[s0, 16], f32>
+  func.return %y : !sym.t<[s0, 16], f32>
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32> {
+  // expected-error@+1 {{the extent d1 = d0 of loop.nest uses d0, which is no size and no dim in scope}}
+  %y = loop.nest [d0 = 4, d1 = d0] {
+    %0 = loop.load %x[d0, d1] : !sym.t<[4, 4], f32>
+    loop.yield %0 : f32
+  } : !sym.t<[4, 4], f32>
+  func.return %y : !sym.t<[4, 4], f32>
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32> {
+  // expected-error@+1 {{loop.load: symbol v1 is no dim in scope, no size and no index operand}}
+  %y = loop.nest [d0 = 4, d1 = 4] {
+    %i = loop.index [d0]
+    %0 = loop.load %x[v0, v1](%i) : !sym.t<[4, 4], f32>
+    loop.yield %0 : f32
+  } : !sym.t<[4, 4], f32>
+  func.return %y : !sym.t<[4, 4], f32>
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f64> {
+  // expected-error@+1 {{result #0 of loop.nest holds f64, its body gives f32}}
+  %y = loop.nest [d0 = 4] {
+    %0 = loop.load %x[d0] : !sym.t<[4], f32>
+    loop.yield %0 : f32
+  } : !sym.t<[4], f64>
+  func.return %y : !sym.t<[4], f64>
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  // expected-error@+1 {{a dim cannot be called s0: that is a size or an index operand}}
+  %y = loop.nest [s0 = 4] {
+    %0 = loop.load %x[s0] : !sym.t<[4], f32>
+    loop.yield %0 : f32
+  } : !sym.t<[4], f32>
+  func.return %y : !sym.t<[4], f32>
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  // expected-error@+1 {{launches @exp, which is not here; the kernels are none}}
+  %y = loop.launch @exp(%x) sizes [] : (!sym.t<[4], f32>) -> !sym.t<[4], f32>
+  func.return %y : !sym.t<[4], f32>
+}
+
+// -----
+
+loop.kernel @copy(%x: !sym.t<[s0], f32>) outs(%y: !sym.t<[s0], f32>) sizes [s0] grid [d0 = s0] {
+  %0 = loop.load %x[d0] : !sym.t<[s0], f32>
+  loop.store %0, %y[d0] : !sym.t<[s0], f32>
+  loop.end
+}
+func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  // expected-error@+1 {{passes !sym.t<[4], f32> where @copy takes !sym.t<[s0], f32> with sizes [5]}}
+  %y = loop.launch @copy(%x) sizes [5] : (!sym.t<[4], f32>) -> !sym.t<[4], f32>
+  func.return %y : !sym.t<[4], f32>
+}
+
+// -----
+
+loop.kernel @copy(%x: !sym.t<[s0], f32>) outs(%y: !sym.t<[s0], f32>) sizes [s0] grid [d0 = s0] {
+  loop.end
+}
+host.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  %y = host.empty : !sym.t<[4], f32>
+  // expected-error@+1 {{has 2 inputs, @copy takes 1}}
+  host.launch @copy(%x, %x) outs(%y) sizes [4] : !sym.t<[4], f32>, !sym.t<[4], f32>, !sym.t<[4], f32>
+  host.return %y : !sym.t<[4], f32>
+}
+
+// -----
+
+host.func @main(%x: !sym.t<[32], f32>) -> !sym.t<[32], f32> {
+  %a = host.arena [128]
+  // expected-error@+1 {{ends 64 bytes after the arena of [128] bytes}}
+  %t = host.slot %a [64] : !sym.t<[32], f32>
+  host.return %t : !sym.t<[32], f32>
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  func.return %x : !sym.t<[4], f32>
+}
+// expected-error@+1 {{defines @main a second time}}
+func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  func.return %x : !sym.t<[4], f32>
+}
