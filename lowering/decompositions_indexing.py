@@ -15,6 +15,7 @@ from .prims_builder import Value, broadcast_shapes
 
 OUT_OF_RANGE = "index out of range in self"
 OUT_OF_BOUNDS = "index out of bounds"
+TOO_FEW = "masked_scatter: expected self and source to have as many elements as the mask has ones"
 
 
 def integer(index: Value) -> Value:
@@ -97,6 +98,24 @@ def _masked_put(x: Value, mask: Value, value: Value, accumulate: bool) -> Any:
         return NotImplemented
     mask = mask.broadcast(x.shape, range(mask.rank)) if mask.rank < x.rank else mask
     return mask.where(x + value.expand(x.shape) if accumulate else value.expand(x.shape), x)
+
+
+def _places(mask: Value) -> Value:
+    """For each element of a flat mask, how many are set before it."""
+    return mask.to("i64").scan("sum", 0) - 1
+
+
+@rule("aten.masked_scatter")
+def masked_scatter(call: Call, x: Value, mask: Value, source: Value) -> Any:
+    """x with the elements of source, in order, where the mask is set."""
+    n, available = call.type.numel, source.type.numel
+    if available == 0 or n == 0 or not mask.is_bool:
+        return NotImplemented
+    mask = mask.expand(call.type.shape).reshape([n])
+    place = mask.where(_places(mask), 0)
+    t = call.type.with_(shape=[n])
+    taken = source.to(x.dtype).reshape([available]).gather([place], [expr.symbol("i0")], t, TOO_FEW)
+    return mask.where(taken, x.expand(call.type.shape).reshape([n])).reshape(call.type.shape)
 
 
 def scatter(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from ..dialects import expr
@@ -121,6 +121,20 @@ def rot90(call: Call, x: Value, k: int, dims: Sequence[int]) -> Value:
             return x
 
 
+@rule("aten.linalg_cross")
+def cross(call: Call, a: Value, b: Value, dim: int) -> Value:
+    """a[1] b[2] - a[2] b[1] and so on in turn, along a dim of size 3."""
+    t = call.type
+    dim %= t.rank
+    a, b = (v.opmath().expand(t.shape) for v in (a, b))
+
+    def turned(x: Value, by: int) -> Value:
+        parts = [x.slice(dim, by, 3 - by), x.slice(dim, 0, by)]
+        return call.b.cat(parts, dim, x.type.with_(shape=x.shape))
+
+    return turned(a, 1) * turned(b, 2) - turned(a, 2) * turned(b, 1)
+
+
 @rule("aten.pixel_shuffle")
 def pixel_shuffle(call: Call, x: Value, factor: int) -> Value:
     *batch, c, h, w = x.shape
@@ -170,33 +184,45 @@ def pad(call: Call, x: Value, sizes: Sequence[Dim], mode: str, value: Number | N
 @rule("aten.reflection_pad1d", "aten.reflection_pad2d", "aten.reflection_pad3d")
 def reflection_pad(call: Call, x: Value, pad: Sequence[Dim]) -> Any:
     """Mirrored at the borders, which are not repeated: the elements beside them, flipped."""
-    for dim, low, high in _paddings(x, pad):
+
+    def parts(x: Value, dim: int, low: Dim, high: Any) -> tuple[Value, Value]:
         size: Any = x.shape[dim]
-        if not _not_negative(call, low, high):
-            return NotImplemented
-        left = x.slice(dim, 1, low).flip([dim])
-        right = x.slice(dim, expr.normal(size - 1 - high), high).flip([dim])
-        x = _surround(call, x, dim, [left], [right])
-    return x
+        return x.slice(dim, 1, low).flip([dim]), x.slice(dim, expr.normal(size - 1 - high), high).flip([dim])
+
+    return _pad_each(call, x, pad, parts)
 
 
 @rule("aten.replication_pad1d", "aten.replication_pad2d", "aten.replication_pad3d")
 def replication_pad(call: Call, x: Value, pad: Sequence[Dim]) -> Any:
     """The elements at the borders, repeated."""
-    for dim, low, high in _paddings(x, pad):
-        if not _not_negative(call, low, high):
-            return NotImplemented
+
+    def parts(x: Value, dim: int, low: Dim, high: Dim) -> tuple[Value, Value]:
         size: Any = x.shape[dim]
-        border = [
-            x.slice(dim, at, 1).expand([*x.shape[:dim], n, *x.shape[dim + 1 :]])
-            for at, n in ((0, low), (expr.normal(size - 1), high))
-        ]
-        x = _surround(call, x, dim, border[:1], border[1:])
+        ends = (x.slice(dim, 0, 1), low), (x.slice(dim, expr.normal(size - 1), 1), high)
+        first, last = (end.expand([*x.shape[:dim], n, *x.shape[dim + 1 :]]) for end, n in ends)
+        return first, last
+
+    return _pad_each(call, x, pad, parts)
+
+
+Parts = Callable[[Value, int, Dim, Dim], tuple[Value, Value]]
+"""`parts(x, dim, low, high)`: what stands before and after x, so many elements each."""
+
+
+def _pad_each(call: Call, x: Value, pad: Sequence[Dim], parts: Parts) -> Any:
+    """Dim by dim; negative paddings cut off what is left. NotImplemented where a sign is not known."""
+    for dim, *sizes in _paddings(x, pad):
+        negative = [call.b.is_negative(n) for n in sizes]
+        if None in negative:
+            return NotImplemented
+        low, high = (0 if cut else n for n, cut in zip(sizes, negative, strict=True))
+        before, after = parts(x, dim, low, high)
+        x = _surround(call, x, dim, [before], [after])
+        if any(negative):
+            cuts: list[Any] = [-n if cut else 0 for n, cut in zip(sizes, negative, strict=True)]
+            left: Any = x.shape[dim]
+            x = x.slice(dim, cuts[0], expr.normal(left - cuts[0] - cuts[1]))
     return x
-
-
-def _not_negative(call: Call, *values: Dim) -> bool:
-    return all(call.b.is_negative(v) is False for v in values)
 
 
 def _paddings(x: Value, pad: Sequence[Dim]) -> list[tuple[int, Dim, Dim]]:

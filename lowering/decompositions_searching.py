@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from ..dialects import expr
 from ..dialects.tensor import TensorType
 from .decomposition import Call, rule
 from .decompositions_views import dims_of
 from .prims_builder import Value
+from .promotion import promote_types
 
 
 @rule("aten.bucketize.Tensor")
@@ -25,6 +26,23 @@ def searchsorted(
         columns[-1] = expr.symbol("i0")
         boundaries = boundaries.gather([sorter], columns, boundaries.type, "index out of bounds")
     return _search(call, boundaries, x, right or side == "right")
+
+
+MANY: Final = 32
+"""Elements to compare with, from which sorting is better."""
+
+
+@rule("aten.isin.Tensor_Tensor")
+def isin(call: Call, x: Value, among: Value, unique: bool, invert: bool) -> Any:
+    """Whether each element is among others, each compared with each where these are few."""
+    n = among.type.numel
+    if not isinstance(n, int) or n > MANY:
+        return NotImplemented
+    dtype = promote_types(x.dtype, among.dtype)
+    pairs = [*x.shape, n]
+    a = x.to(dtype).broadcast(pairs, range(x.rank))
+    found = a.eq(among.to(dtype).reshape([n]).broadcast(pairs, [x.rank])).reduce("any", [x.rank])
+    return ~found if invert else found
 
 
 def _search(call: Call, boundaries: Value, x: Value, right: bool) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..dialects import prims
 from ..dialects.prims import Number
-from .decomposition import pointwise
+from .decomposition import Call, pointwise, rule
 from .prims_builder import Value
 
 
@@ -109,3 +109,20 @@ def mvlgamma(x: Value, p: int) -> Value:
 def polygamma(n: int, x: Value) -> Any:
     """The n-th derivative of digamma; that of order 0."""
     return x.unary(prims.DigammaOp.make) if n == 0 else NotImplemented
+
+
+@rule("aten.frexp.Tensor")
+def frexp(call: Call, x: Value) -> tuple[Value, Value]:
+    """m and e with x = m 2^e and |m| in [1/2, 1); x and 0 for 0, inf and NaN."""
+    y = x.opmath()
+    wide = y.dtype == "f64"
+    bits, digits, bias = ("i64", 52, 1022) if wide else ("i32", 23, 126)
+    t = y.type.with_(dtype=bits)
+    tiny = y.abs() < 2.0 ** (1 - bias)  # without a leading 1: made larger by a power of 2
+    scaled = tiny.where(y * 2.0 ** (digits + 1), y)
+    word = scaled.bitcast(t)
+    exponent = word.binary(prims.ShrOp.make, digits) & (2 * bias + 3)
+    e = exponent - bias - tiny.where(y.b.full(digits + 1, t), 0)
+    mantissa = ((word & ~((2 * bias + 3) << digits)) | (bias << digits)).bitcast(y.type)
+    plain = y.eq(0.0) | y.isinf() | y.isnan()
+    return plain.where(y, mantissa), plain.where(e.full(0), e)

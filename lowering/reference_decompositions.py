@@ -39,7 +39,7 @@ KEPT: Final = frozenset(
         "aten.dot",
         "aten.vdot",
     }
-    | {"aten.convolution", "aten.convolution_backward", "aten.linalg_cross", "aten.isin.Tensor_Tensor", "aten.item"}
+    | {"aten.convolution", "aten.convolution_backward", "aten.item"}
     | {"aten._scaled_dot_product_flash_attention_for_cpu", "aten._scaled_dot_product_flash_attention_for_cpu_backward"}
 )
 """Better as one call: what libraries do best, and tensors of all pairs. Not even traced, which takes tens of

@@ -17,6 +17,9 @@ from .origins import Call, lines, origins
 from .promotion import COMPUTE_DTYPES
 from .random_seeds import is_draw
 
+SEEDS = "the seeds of random numbers in kernels are drawn from torch's generator"
+"""Why a call stays that is no part of the operator it comes from."""
+
 _LIBRARY = {
     "matrix product: ATen's library is called": frozenset(
         {"mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "vdot", "_int_mm", "linear"}
@@ -49,7 +52,7 @@ def why(op: AtenOp) -> str:
     if other := sorted({t.dtype for t in tensors} - COMPUTE_DTYPES):
         return f"kernels do not compute with {other[0]}"
     if is_draw(op):
-        return "the seeds of random numbers in kernels are drawn from torch's generator"
+        return SEEDS
     if "nondeterministic_seeded" in op.schema.tags:
         return "random numbers: torch's generator is called, so that seeds give eager's numbers"
     return "its lowering does not cover these arguments" if op.name in RULES else "it has no lowering"

@@ -20,6 +20,7 @@ from ..dialects.text import parse_module, print_module
 from ..driver import compile_module
 from ..frontend.backend import Backend, Event
 from ..lowering.options import Options
+from ..lowering.report import SEEDS
 from .op_compare import Mismatch, aliases, compare, copies, shown
 
 POOL = 64
@@ -30,9 +31,6 @@ MODES = ("forward", "fused", "inplace", "gradient", "dynamic")
 
 UNSPECIFIED = frozenset({"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"})
 """Operators whose result is whatever is in memory."""
-
-SEEDS = "aten.randint.low"
-"""The call that draws the seeds of random kernels from torch's generator: no part of the operator."""
 
 STATUSES = ("native", "calls", "eager", "wrong", "error", "torch", "refused")
 """All kernels; some calls into ATen; our frontend gave the graph back; another result than eager's; our exception, a
@@ -297,10 +295,8 @@ class Capture:
         found: list[str] = []
         for event in self.events:
             made = event.compilation
-            found += [f"eager: {event.reason}"] if made is None else [call[0] for call in made.calls]
-        nodes = {str(node.target) for graph in self.graphs for node in graph.graph.nodes}
-        drawn = () if SEEDS in nodes else (SEEDS,)
-        return [name for name in dict.fromkeys(found) if name not in drawn]
+            found += [f"eager: {event.reason}"] if made is None else [c.name for c in made.calls if c.reason != SEEDS]
+        return list(dict.fromkeys(found))
 
 
 def _checked(graph: GraphModule) -> Callable[..., Any]:

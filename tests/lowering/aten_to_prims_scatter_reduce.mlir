@@ -57,3 +57,30 @@ func.func @bucketize(%x: !sym.t<[s0], f32>, %b: !sym.t<[3], f32>) -> !sym.t<[s0]
   %r = aten.bucketize.Tensor(%x, %b) : (!sym.t<[s0], f32>, !sym.t<[3], f32>) -> !sym.t<[s0], i64>
   func.return %r : !sym.t<[s0], i64>
 }
+
+// What comes in order stands where the mask has counted to.
+// CHECK-LABEL: func.func @masked_scatter(
+// CHECK-NEXT: [[V0:%\w+]] = prims.convert %m : !sym.t<[s0], i1> -> !sym.t<[s0], i64>
+// CHECK-NEXT: [[V1:%\w+]] = prims.scan [[V0]] {kind = sum, dim = 0} : !sym.t<[s0], i64>
+// CHECK-NEXT: [[V2:%\w+]] = prims.full {value = 1} : !sym.t<[s0], i64>
+// CHECK-NEXT: [[V3:%\w+]] = prims.sub [[V1]], [[V2]] : !sym.t<[s0], i64>
+// CHECK-NEXT: [[V4:%\w+]] = prims.full {value = 0} : !sym.t<[s0], i64>
+// CHECK-NEXT: [[V5:%\w+]] = prims.select %m, [[V3]], [[V4]] : !sym.t<[s0], i1>, !sym.t<[s0], i64>, !sym.t<[s0], i64> -> !sym.t<[s0], i64>
+// CHECK-NEXT: [[V6:%\w+]] = prims.gather %y[[[V5]]] {index = [i0], message = "masked_scatter: expected self and source to have as many elements as the mask has ones"} : !sym.t<[4], f32>, !sym.t<[s0], i64> -> !sym.t<[s0], f32>
+// CHECK-NEXT: [[V7:%\w+]] = prims.select %m, [[V6]], %x : !sym.t<[s0], i1>, !sym.t<[s0], f32>, !sym.t<[s0], f32> -> !sym.t<[s0], f32>
+// CHECK-NEXT: func.return [[V7]] : !sym.t<[s0], f32>
+func.func @masked_scatter(%x: !sym.t<[s0], f32>, %m: !sym.t<[s0], i1>, %y: !sym.t<[4], f32>) -> !sym.t<[s0], f32> {
+  %r = aten.masked_scatter(%x, %m, %y) : (!sym.t<[s0], f32>, !sym.t<[s0], i1>, !sym.t<[4], f32>) -> !sym.t<[s0], f32>
+  func.return %r : !sym.t<[s0], f32>
+}
+
+// CHECK-LABEL: func.func @isin(
+// CHECK-NEXT: [[V0:%\w+]] = prims.broadcast %x {dims = [0]} : !sym.t<[s0], i64> -> !sym.t<[s0, 4], i64>
+// CHECK-NEXT: [[V1:%\w+]] = prims.broadcast %y {dims = [1]} : !sym.t<[4], i64> -> !sym.t<[s0, 4], i64>
+// CHECK-NEXT: [[V2:%\w+]] = prims.eq [[V0]], [[V1]] : !sym.t<[s0, 4], i64> -> !sym.t<[s0, 4], i1>
+// CHECK-NEXT: [[V3:%\w+]] = prims.reduce [[V2]] {kind = any, dims = [1]} : !sym.t<[s0, 4], i1> -> !sym.t<[s0], i1>
+// CHECK-NEXT: func.return [[V3]] : !sym.t<[s0], i1>
+func.func @isin(%x: !sym.t<[s0], i64>, %y: !sym.t<[4], i64>) -> !sym.t<[s0], i1> {
+  %r = aten.isin.Tensor_Tensor(%x, %y) : (!sym.t<[s0], i64>, !sym.t<[4], i64>) -> !sym.t<[s0], i1>
+  func.return %r : !sym.t<[s0], i1>
+}
