@@ -20,6 +20,7 @@ from functools import cache
 from . import runtime_arguments, runtime_memory, runtime_results
 from .cache import cached_objects
 from .errors import CodegenError
+from .heap import keep_heap
 from .imports import IMPORTS
 from .jit import LoadedObject, load_object
 from .target import CpuTarget
@@ -156,6 +157,7 @@ def _load_support() -> LoadedObject:
         "lamella_what": _what(),
         "lamella_inference": _inference(),
     }
+    keep_heap()
     loaded = load_object(cached_objects([support_text(find_layout())], CpuTarget.host())[0], SYMBOLS, imports)
     for name in SYMBOLS:
         IMPORTS.add(name, loaded[name])
