@@ -40,10 +40,10 @@ def to_f32(b: FunctionBuilder, bits: SSAValue, type: Attribute, target: Any) -> 
     return _f16_to_f32(b, bits)
 
 
-def from_f32(b: FunctionBuilder, value: SSAValue, type: Attribute, target: Any) -> SSAValue:
-    """f32 rounded to f16 or bf16, as bits."""
+def from_f32(b: FunctionBuilder, value: SSAValue, type: Attribute, target: Any, rounds: bool = True) -> SSAValue:
+    """f32 rounded to f16 or bf16, as bits; a value that is one already need not be rounded."""
     if isinstance(type, BFloat16Type):
-        return _f32_to_bf16(b, value)
+        return _f32_to_bf16(b, value) if rounds else _high_half(b, b.cast(llvm.BitcastOp, value, i32))
     if target.has_f16c:
         return b.cast(llvm.BitcastOp, b.cast(llvm.FPTruncOp, value, f16), i16)
     return _f32_to_f16(b, value)
@@ -60,7 +60,11 @@ def _f32_to_bf16(b: FunctionBuilder, value: SSAValue) -> SSAValue:
     rounded = b.add(b.add(bits, number(0x7FFF)), odd)
     quiet = number(0x7FC00000)
     chosen = b.select(b.fcmp("uno", value, value), quiet, rounded)
-    return b.cast(llvm.TruncOp, b.binary(llvm.LShrOp, chosen, number(16)), i16)
+    return _high_half(b, chosen)
+
+
+def _high_half(b: FunctionBuilder, bits: SSAValue) -> SSAValue:
+    return b.cast(llvm.TruncOp, b.binary(llvm.LShrOp, bits, b.constant(16, bits.type)), i16)
 
 
 def _f16_to_f32(b: FunctionBuilder, bits: SSAValue) -> SSAValue:

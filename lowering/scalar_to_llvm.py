@@ -58,7 +58,8 @@ class ScalarCode:
         if op.name in _FLOAT_OPS and isinstance(op.results[0].type if op.results else None, HALVES):
             half = op.results[0].type
             wide = [to_f32(self.b, v, half, self.target) for v in operands]
-            return from_f32(self.b, row(self, op, wide), half, self.target)
+            rounds = op.name not in _EXACT
+            return from_f32(self.b, row(self, op, wide), half, self.target, rounds)
         if op.name == "arith.cmpf" and isinstance(half := op.operands[0].type, HALVES):
             operands = [to_f32(self.b, v, half, self.target) for v in operands]
         return row(self, op, operands)
@@ -377,6 +378,8 @@ _FLOAT: dict[str, Row] = {
     "loop.fn": _function,
 }
 _FLOAT_OPS = frozenset(_FLOAT)
+_EXACT = frozenset(f"arith.{name}" for name in ("maximumf", "minimumf", "maxnumf", "minnumf", "negf")) | {"math.absf"}
+"""Ops whose result has no more digits than their operands."""
 
 ROWS: dict[str, Row] = {
     **_FLOAT,

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 
 from . import vector_math_derived as derived
 from . import vector_math_poly as poly
+from . import vector_math_table as table
 from .philox import philox
 from .vector_math_calls import FUNCTIONS, call, declare_callees
 from .vector_value import Builder, Emit, MathTarget, Value
@@ -34,7 +35,13 @@ def _written(name: str) -> Function:
     return lambda x: call(name, x) if x.is_double else single(x)
 
 
-_WRITTEN = {name: _written(name) for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "tanh", "erf")}
+def _erf(x: Value) -> Value:
+    if x.is_double:
+        return call("erf", x)
+    return table.erf(x) if table.has_tables(x) else poly.erf(x)
+
+
+_WRITTEN = {name: _written(name) for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "tanh")}
 
 
 def _erfinv(y: Value) -> Value:
@@ -44,6 +51,7 @@ def _erfinv(y: Value) -> Value:
 MATH: Mapping[str, Function] = {
     **{name: _called(name) for name in FUNCTIONS},
     **_WRITTEN,
+    "erf": _erf,
     **{name: _intrinsic(name) for name in ("sqrt", "floor", "ceil", "trunc", "roundeven", "fabs", "copysign")},
     "rsqrt": lambda x: 1.0 / x.sqrt(),
     "sigmoid": lambda x: 1.0 / (_WRITTEN["exp"](-x) + 1.0),

@@ -56,12 +56,12 @@ def call(name: str, *operands: Value) -> Value:
     width = next((w for w in reversed(widths) if w >= first.width), widths[0])
     symbol = f"Sleef_{function.sleef}{'d' if first.is_double else 'f'}{width}{function.suffix}"
     if first.width <= width:
-        return _resize(_call(symbol, [_resize(v, width) for v in operands]), first.width)
+        return resize(_call(symbol, [resize(v, width) for v in operands]), first.width)
     parts = [
-        _call(symbol, [_lanes(v, range(start, start + width)) for v in operands])
+        _call(symbol, [lanes_of_value(v, range(start, start + width)) for v in operands])
         for start in range(0, first.width, width)
     ]
-    return _concatenate(parts)
+    return concatenate(parts)
 
 
 def _by_lanes(function: Function, operands: Sequence[Value]) -> Value:
@@ -97,7 +97,8 @@ _CALL_PROPERTIES: dict[str, Attribute] = {
 }
 
 
-def _lanes(value: Value, lanes: Sequence[int]) -> Value:
+def lanes_of_value(value: Value, lanes: Sequence[int]) -> Value:
+    """The lanes with these numbers."""
     return _shuffle(value, value, lanes)
 
 
@@ -111,7 +112,7 @@ def _shuffle(left: Value, right: Value, lanes: Sequence[int]) -> Value:
     return Value(b, b.emit(op))
 
 
-def _resize(value: Value, width: int) -> Value:
+def resize(value: Value, width: int) -> Value:
     """The first `width` lanes, or the lanes repeated to fill `width`."""
     b = value.b
     if value.width == width:
@@ -121,11 +122,12 @@ def _resize(value: Value, width: int) -> Value:
     if value.width == 1:
         poison = b.emit(llvm_ext.PoisonOp(vector_of(value.type, width)))
         first = Value(b, b.emit(llvm.InsertElementOp(poison, value.ssa, b.constant(0, i64).ssa)))
-        return _lanes(first, [0] * width)
-    return _lanes(value, [i % value.width for i in range(width)])
+        return lanes_of_value(first, [0] * width)
+    return lanes_of_value(value, [i % value.width for i in range(width)])
 
 
-def _concatenate(parts: Sequence[Value]) -> Value:
+def concatenate(parts: Sequence[Value]) -> Value:
+    """The lanes of all parts, which have one width, one after the other."""
     while len(parts) > 1:
         parts = [_shuffle(a, b, range(2 * a.width)) for a, b in zip(parts[::2], parts[1::2], strict=True)]
     return parts[0]

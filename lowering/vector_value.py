@@ -7,10 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, StringAttr, f64, i32, i64
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    f64,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import llvm_ext
@@ -50,6 +60,15 @@ class Builder:
         key = (id(type), repr(number))
         if (known := self._constants.get(key)) is None:
             attribute = _number(repr(number), element_of(type))
+            op = llvm_ext.ConstantOp.create(properties={"value": attribute}, result_types=[type])
+            known = self._constants[key] = type, Value(self, self.emit(op))
+        return known[1]
+
+    def table(self, numbers: Sequence[float], type: Attribute) -> Value:
+        """One number for each lane of a vector of floats."""
+        key = (id(type), repr(numbers))
+        if (known := self._constants.get(key)) is None:
+            attribute = DenseIntOrFPElementsAttr.from_list(cast(Any, type), list(numbers))
             op = llvm_ext.ConstantOp.create(properties={"value": attribute}, result_types=[type])
             known = self._constants[key] = type, Value(self, self.emit(op))
         return known[1]
@@ -228,6 +247,10 @@ class Value:
     def at_least(self, bound: float) -> Value:
         """max(self, bound); NaN stays."""
         return (self < bound).select(self.like(bound), self)
+
+    def picked(self, places: Value) -> Value:
+        """Of 16 floats, for each of 16 lanes the one that the low four bits of its place name (AVX-512)."""
+        return self.b.raw_intrinsic("x86.avx512.permvar.sf.512", [self.ssa, places.ssa], self.type)
 
     # -------------------------------------------------------------------------------------------------------- bits
 

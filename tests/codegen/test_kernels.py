@@ -142,6 +142,23 @@ def test_pointwise_dtypes(dtype: str, target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", ["bf16", "f16"])
+@pytest.mark.parametrize(("op", "expected"), [
+    ("%z = arith.constant 0.0 : DTYPE\n%y = arith.maximumf %x, %z : DTYPE", torch.relu),
+    ("%y = arith.negf %x : DTYPE", torch.neg),
+    ("%y = math.absf %x : DTYPE", torch.abs),
+])  # fmt: skip
+def test_half_floats_that_are_not_rounded(op: str, expected, dtype: str, target: str) -> None:
+    """Of all 65536 bit patterns one comes out as it is, up to its sign; NaN stays NaN."""
+    x = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(DTYPES[dtype])
+    y = torch.empty_like(x)
+    assert run(pointwise(dtype, op.replace("DTYPE", dtype), 8), [x, y], [x.numel()], target) == 0
+    wanted = expected(x)
+    assert torch.equal(y.isnan(), wanted.isnan())
+    assert torch.equal(y[~y.isnan()], wanted[~y.isnan()])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
 def test_every_half_float_survives(dtype: str, target: str) -> None:
     """All 65536 bit patterns to f32 and back, denormals, infinities and NaN included."""
     x = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(DTYPES[dtype])
