@@ -1,7 +1,7 @@
 """Runs a kernel of the tt level on CPU tensors, program by program, each tensor of a program at once.
 
-Finds what a GPU may hide: an access outside of a tensor is an error with the op's place, and what a masked load leaves
-undefined is NaN or an unlikely number. Programs run in order, so races between them do not show.
+Finds what a GPU may hide: an access outside of a tensor and a race are errors with the op's place, and what a masked
+load leaves undefined is NaN or an unlikely number.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from ..dialects.tt_text import called_from
 from ..dialects.tt_types import PtrType, TensorDescType
 from .errors import CodegenError
 from .interpret_tt_access import ACCESS, Descriptor
-from .interpret_tt_memory import AccessError, Memory
+from .interpret_tt_memory import Memory
 from .interpret_tt_ops import OPS, dtype_of
+from .interpret_tt_races import AccessError, Moment
 
 
 class KernelError(CodegenError):
@@ -50,11 +51,12 @@ def interpret(func: tt.FuncOp, grid: Sequence[int], args: Sequence[Tensor | int 
     types = func.function_type.inputs.data
     assert len(args) == len(types), f"{len(args)} arguments for {len(types)} parameters"
     values = [_argument(memory, a, t) for a, t in zip(args, types, strict=True)]
+    memory.watch()
     whole = (*grid, 1, 1)[:3]
     functions = {f.sym_name.data: f for f in called_from(func)}
     run = _Run(memory, whole, functions)
-    for z, y, x in product(*(range(n) for n in reversed(whole))):
-        run.program = (x, y, z)
+    for number, (z, y, x) in enumerate(product(*(range(n) for n in reversed(whole))), 1):
+        run.program, memory.now = (x, y, z), Moment(number)
         run.region(func.body, values)
 
 

@@ -12,10 +12,12 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation
 
 from ..dialects import tt
-from ..dialects.tt_enums import DESCRIPTOR_REDUCE, PADDING, RMW
+from ..dialects.tt_enums import DESCRIPTOR_REDUCE, PADDING, RMW, SEMANTIC
+from ..dialects.tt_foreign import BarrierOp
 from ..dialects.tt_types import PtrType, TensorDescType, element_of, shape_of
-from .interpret_tt_memory import AccessError, Memory
+from .interpret_tt_memory import Memory
 from .interpret_tt_ops import dtype_of, poison
+from .interpret_tt_races import AccessError
 
 
 @dataclass(frozen=True)
@@ -39,24 +41,12 @@ def _addptr(memory: Memory, op: tt.AddPtrOp, ptr: Tensor, offset: Tensor) -> Ten
 def _load(
     memory: Memory, op: tt.LoadOp, ptr: Tensor, mask: Tensor | None = None, other: Tensor | None = None
 ) -> Tensor:
-    dtype = dtype_of(op.result.type)
-    if mask is None:
-        return memory.load(ptr.reshape(-1), dtype).reshape(ptr.shape)
-    result = (poison(op.result.type) if other is None else other).expand(ptr.shape).clone()
-    _bits(result)[mask] = _bits(memory.load(ptr[mask], dtype))
-    return result
-
-
-def _bits(x: Tensor) -> Tensor:
-    """f8 as bytes: torch indexes no f8 on the CPU."""
-    return x.view(torch.int8) if x.element_size() == 1 else x
+    result = poison(op.result.type) if other is None else other
+    return memory.load(ptr, mask, result.expand(ptr.shape).clone())
 
 
 def _store(memory: Memory, op: tt.StoreOp, ptr: Tensor, value: Tensor, mask: Tensor | None = None) -> None:
-    if mask is None:
-        memory.store(ptr.reshape(-1), value.reshape(-1))
-    else:
-        memory.store(ptr[mask], _bits(value.contiguous())[mask].view(value.dtype))
+    memory.store(ptr, mask, value.expand(ptr.shape))
 
 
 _ATOMIC: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -78,24 +68,32 @@ def _unsigned_less(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _atomic_rmw(memory: Memory, op: tt.AtomicRMWOp, ptr: Tensor, val: Tensor, mask: Tensor | None = None) -> Tensor:
+    _order(memory, op.sem)
     combine = _ATOMIC[RMW.of(op.atomic_rmw_op)]
-    if mask is None:
-        return memory.update(ptr.reshape(-1), val.reshape(-1), combine).reshape(ptr.shape)
-    old = poison(op.result.type).expand(ptr.shape).clone()
-    old[mask] = memory.update(ptr[mask], val[mask], combine)
-    return old
+    return memory.update(ptr, mask, poison(op.result.type).expand(ptr.shape), val.expand(ptr.shape), combine)
 
 
 def _atomic_cas(memory: Memory, op: tt.AtomicCASOp, ptr: Tensor, cmp: Tensor, val: Tensor) -> Tensor:
-    """Element by element; what compares are bits."""
-    old = torch.empty_like(val.contiguous()).reshape(-1)
-    for i, (address, expected, new) in enumerate(zip(ptr.reshape(-1), cmp.reshape(-1), val.reshape(-1), strict=True)):
-        old[i] = memory.update(
-            address.reshape(1),
-            new.reshape(1),
+    """Lane by lane; what compares are bits."""
+    _order(memory, op.sem)
+    old = val.expand(ptr.shape).clone()
+    lanes = torch.arange(ptr.numel()).reshape(ptr.shape)
+    for i, expected in enumerate(cmp.expand(ptr.shape).reshape(-1)):
+        old = memory.update(
+            ptr,
+            lanes == i,
+            old,
+            val.expand(ptr.shape),
             lambda x, y, e=expected: torch.where(_integer(x) == _integer(e.reshape(1)), y, x),
-        )[0]
-    return old.reshape(val.shape)
+        )
+    return old
+
+
+def _order(memory: Memory, sem: Any) -> None:
+    """What an atomic acquires is what others released before, and its threads wait for each other."""
+    if SEMANTIC.of(sem) in ("acquire", "acq_rel"):
+        memory.now.acquired = True
+        memory.now.barriers += 1
 
 
 def _integer(x: Tensor) -> Tensor:
@@ -143,20 +141,12 @@ def _read(memory: Memory, desc: Descriptor, ranges: Sequence[Tensor], shape: Seq
     result = torch.zeros(addresses.shape, dtype=desc.dtype)
     if desc.nan:
         result = torch.full(addresses.shape, torch.nan, dtype=desc.dtype)
-    _bits(result)[inside] = _bits(memory.load(addresses[inside], desc.dtype))
-    return result.reshape(tuple(shape))
+    return memory.load(addresses, inside, result).reshape(tuple(shape))
 
 
-def _write(
-    memory: Memory,
-    desc: Descriptor,
-    ranges: Sequence[Tensor],
-    value: Tensor,
-    combine: Callable[[Tensor, Tensor], Tensor] = lambda old, new: new,
-) -> None:
+def _write(memory: Memory, desc: Descriptor, ranges: Sequence[Tensor], value: Tensor) -> None:
     addresses, inside = _block(desc, ranges)
-    values = _bits(value.contiguous().reshape(addresses.shape))[inside].view(desc.dtype)
-    memory.update(addresses[inside], values, combine)
+    memory.store(addresses, inside, value.reshape(addresses.shape))
 
 
 def _descriptor_load(memory: Memory, op: tt.DescriptorLoadOp, desc: Descriptor, *indices: Tensor) -> Tensor:
@@ -175,7 +165,8 @@ def _descriptor_reduce(
     kind = DESCRIPTOR_REDUCE.of(op.kind)
     if kind not in _ATOMIC:
         raise NotImplementedError(f"a reduction {kind} is not interpreted")
-    _write(memory, desc, _ranges(op.desc.type, indices), src, _ATOMIC[kind])
+    addresses, inside = _block(desc, _ranges(op.desc.type, indices))
+    memory.update(addresses, inside, src, src.reshape(addresses.shape), _ATOMIC[kind])
 
 
 def _rows(op: tt.DescriptorGatherOp | tt.DescriptorScatterOp, rows: Tensor, column: Tensor) -> list[Tensor]:
@@ -195,7 +186,12 @@ def _descriptor_scatter(
     _write(memory, desc, _rows(op, rows, column), src)
 
 
+def _barrier(memory: Memory, op: BarrierOp) -> None:
+    memory.now.barriers += 1
+
+
 ACCESS: dict[type[Operation], Callable[..., Any]] = {
+    BarrierOp: _barrier,
     tt.AddPtrOp: _addptr,
     tt.LoadOp: _load,
     tt.StoreOp: _store,

@@ -15,11 +15,11 @@ from xdsl.ir import Attribute, Operation
 from ..dialects import tt
 from ..dialects.arith_tensors import RemfOp
 from ..dialects.tt_enums import PRECISION, PROPAGATE_NAN, ROUNDING, SCALED_TYPE
-from ..dialects.tt_foreign import AssumeOp, BarrierOp
+from ..dialects.tt_foreign import AssumeOp
 from ..dialects.tt_types import PtrType, element_of, shape_of
 from .interpret_scalar import SCALAR, constant, torch_dtype
 from .interpret_tt_libdevice import LIBDEVICE
-from .interpret_tt_memory import AccessError
+from .interpret_tt_races import AccessError
 
 Values: TypeAlias = "Tensor | tuple[Tensor, ...] | None"
 Run: TypeAlias = Callable[..., Values]
@@ -190,7 +190,6 @@ OPS: dict[type[Operation], Run] = {
     arith.IndexCastOp: lambda op, x: x.to(dtype_of(op.results[0].type)),
     ub.PoisonOp: lambda op: poison(op.result.type),
     AssumeOp: lambda op, cond: None,
-    BarrierOp: lambda op: None,
     tt.MakeRangeOp: lambda op: torch.arange(op.start.value.data, op.end.value.data, dtype=torch.int32),
     tt.SplatOp: _expand,
     tt.BroadcastOp: _expand,
