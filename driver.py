@@ -36,12 +36,16 @@ def lamella(
     mode: str | None = None,
 ) -> Callable[..., Any]:
     """The backend of `torch.compile(model, backend="lamella", options=…)`. Raises OptionError."""
-    from .frontend.backend import Backend
-    from .frontend.options import parse_options
+    from .codegen.runtime_support import loading_support
+    from .dialects.collection import without_collection
 
-    wanted = parse_options(options, mode)
-    kept = wanted.cache and not _dump_folder(wanted)  # a graph from AOTAutograd's cache leaves no dump
-    return Backend(wanted, _compile_or_give_up, version=fingerprint() if kept else None)(graph, example_inputs)
+    with without_collection(), loading_support():
+        from .frontend.backend import Backend
+        from .frontend.options import parse_options
+
+        wanted = parse_options(options, mode)
+        kept = wanted.cache and not _dump_folder(wanted)  # a graph from AOTAutograd's cache leaves no dump
+        return Backend(wanted, _compile_or_give_up, version=fingerprint() if kept else None)(graph, example_inputs)
 
 
 def compile(

@@ -14,6 +14,8 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 
@@ -143,6 +145,28 @@ def load_support() -> LoadedObject:
     """The functions in this process, known to `IMPORTS` under their names. CodegenError where Python has no GIL."""
     with _lock:
         return _load_support()
+
+
+@contextmanager
+def loading_support() -> Generator[None]:
+    """Loads the functions in a thread meanwhile: where they must be compiled, LLVM does so while Python goes on.
+
+    What fails is left to `load_support`, which tries again.
+    """
+
+    def load() -> None:
+        with suppress(Exception):
+            load_support()
+
+    if _load_support.cache_info().currsize:
+        yield
+        return
+    thread = threading.Thread(target=load, name="lamella-support")
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 @cache

@@ -52,6 +52,8 @@ class Grouper:
     def __init__(self, machine: Machine, hints: Hints, readers: Mapping[SSAValue, set[Node]]) -> None:
         self.machine, self.hints, self.readers = machine, hints, readers
         self.at: dict[int, Cluster] = {}
+        self._clusters: dict[Cluster, None] = {}
+        """Those that `at` has, in the order of their last ops."""
         self.decisions = Decisions()
         self._recent: dict[SSAValue, list[Node]] = {}
         self._position: dict[SSAValue, int] = {}
@@ -62,7 +64,8 @@ class Grouper:
 
     def add_op(self, position: int, deps: Iterable[int], results: Iterable[SSAValue]) -> None:
         """An op that is not fused."""
-        self.at[position] = Cluster(1 << position, set(deps), self._closure(deps), None)
+        c = self.at[position] = Cluster(1 << position, set(deps), self._closure(deps), None)
+        self._clusters[c] = None
         self._position.update((r, position) for r in results)
 
     def add_node(self, n: Node, after: Iterable[int]) -> None:
@@ -75,6 +78,7 @@ class Grouper:
         points = self.hints.points(n.domain)
         c.work = sum(c.sources.values()) + WRITE * written + points * n.cost * BYTES_PER_OP
         self.at[n.number] = self._cluster[n] = c
+        self._clusters[c] = None
         for r in n.results:
             self._position[r], self._node[r] = n.number, n
         if not isinstance(n.op, ScatterOp):
@@ -219,12 +223,16 @@ class Grouper:
         c.deps = {d for d in c.deps if not bits >> d & 1}
         for m in merged.members:
             self.at[m.number] = self._cluster[m] = c
+        for old in (a, b):
+            del self._clusters[old]
         below = c.ancestors | bits
-        first = (bits & -bits).bit_length() - 1
-        for position in range(first, n.number + 1):
-            other = self.at.get(position)
-            if other is not None and other is not c and other.ancestors & bits:
+        first = (bits & -bits).bit_length()
+        for other in reversed(self._clusters):
+            if other.bits.bit_length() < first:
+                break
+            if other.ancestors & bits:
                 other.ancestors |= below
+        self._clusters[c] = None
 
 
 def _first(c: Cluster) -> Node:

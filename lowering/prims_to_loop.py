@@ -57,11 +57,11 @@ class PrimsToLoop(ModulePass):
 def _rebuild(function: func.FuncOp, split: bool) -> None:
     old = function.body.block
     new = Block(arg_types=[a.type for a in old.args])
-    to = Rebuild(split)
+    to = Rebuild(split, {v: i for i, op in enumerate(old.ops) for v in op.operands})
     for a, b in zip(old.args, new.args, strict=True):
         b.location = a.location
         to.define(a, b)
-    for op in old.ops:
+    for to.position, op in enumerate(old.ops):
         _lower(to, op)
     new.add_ops(to.ops)
     function.detach_region(function.body)
@@ -117,13 +117,9 @@ def _other(to: Rebuild, op: Operation) -> None:
     operands = {v: to.value(v, op, fresh=True) for v in written}
     for v, new in operands.items():
         to.define(v, new)
-    storages = set(operands.values())
-    later: Operation | None = op
-    while later is not None:
-        for v in later.operands:
-            if v not in operands and to.reads(v, storages):
-                to.copied(v, op)
-        later = later.next_op
+    for v in to.used_views(operands.values()):
+        if v not in operands:
+            to.copied(v, op)
     to.copy_op(op, [operands[v] if v in operands else to.value(v, op) for v in op.operands])
 
 

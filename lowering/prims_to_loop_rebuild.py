@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
@@ -39,13 +39,19 @@ def _kinds(names: tuple[str, ...]) -> ArrayAttr[StringAttr]:
 class Rebuild:
     """New ops in order, and what stands for each old value."""
 
-    def __init__(self, split: bool) -> None:
+    def __init__(self, split: bool, last_uses: Mapping[SSAValue, int]) -> None:
+        """`last_uses`: the position of the last op that uses an old value."""
         self.ops: list[Operation] = []
         self.split = split
+        self.position = 0
+        """That of the old op that is being rebuilt."""
+        self._last_uses = last_uses
         self._values: dict[SSAValue, SSAValue] = {}
         self._accesses: dict[SSAValue, Access] = {}
         self._storage: dict[SSAValue, SSAValue] = {}
         """What each new `loop.view` is a view of."""
+        self._views: dict[SSAValue, list[SSAValue]] = {}
+        """The old views over a new value."""
 
     # The map
 
@@ -59,6 +65,9 @@ class Rebuild:
     def define_access(self, old: SSAValue, access: Access) -> None:
         """`old` is a view, of which there need not be a buffer."""
         self._accesses[old] = access
+        for source in _sources(access):
+            for storage in {source, self._storage.get(source, source)}:
+                self._views.setdefault(storage, []).append(old)
 
     def access(self, old: SSAValue) -> Access:
         """The elements of a tensor."""
@@ -136,13 +145,10 @@ class Rebuild:
         view.results[0].name_hint = old.name_hint
         return view.results[0]
 
-    def reads(self, old: SSAValue, storages: set[SSAValue]) -> bool:
-        """Whether `old` is a view, not materialised, over one of these new values."""
-        access = self._accesses.get(old)
-        if access is None or old in self._values:
-            return False
-        sources = [case.leaf.source for case in access.cases if isinstance(case.leaf, Load)]
-        return any(s in storages or self._storage.get(s) in storages for s in sources)
+    def used_views(self, storages: Iterable[SSAValue]) -> list[SSAValue]:
+        """The old views over these new values that are not materialised, and used by this op or a later one."""
+        found = dict.fromkeys(v for s in storages for v in self._views.get(s, ()))
+        return [v for v in found if v not in self._values and self._last_uses.get(v, -1) >= self.position]
 
     # Nests
 
@@ -192,3 +198,8 @@ class Rebuild:
         self.ops.append(new)
         for old, result in zip(op.results, new.results, strict=True):
             self.define(old, result)
+
+
+def _sources(access: Access) -> list[SSAValue]:
+    """The new values that an access reads."""
+    return list(dict.fromkeys(case.leaf.source for case in access.cases if isinstance(case.leaf, Load)))
