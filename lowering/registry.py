@@ -13,6 +13,7 @@ _HERE = __name__.rpartition(".")[0]
 
 PASSES: dict[str, str] = {
     "aten-canonicalize": f"{_HERE}.aten_canonicalize:AtenCanonicalize",
+    "aten-devices": f"{_HERE}.aten_devices:AtenDevices",
     "aten-to-prims": f"{_HERE}.aten_to_prims:AtenToPrims",
     "prims-canonicalize": f"{_HERE}.prims_canonicalize:PrimsCanonicalize",
     "prims-to-loop": f"{_HERE}.prims_to_loop:PrimsToLoop",

@@ -1,0 +1,62 @@
+"""aten to aten: numbers in CPU tensors go to the GPU whose tensors they meet, so that kernels there can read them.
+
+Eager takes a tensor of rank 0 on the CPU beside tensors of a GPU. Calls that no kernel replaces are left as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, SSAValue
+from xdsl.passes import ModulePass
+
+from ..dialects.aten import AtenOp, lookup
+from ..dialects.tensor import TensorType
+from .aten_to_prims import RULES
+
+
+@dataclass(frozen=True)
+class AtenDevices(ModulePass):
+    """Copy tensors of rank 0 from the CPU to the GPU where a call that becomes a kernel reads them."""
+
+    name = "aten-devices"
+    statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        functions = [f for f in op.ops if isinstance(f, FuncOp) and not f.is_declaration]
+        self.statistics["copies"] = sum(_move(f.body.block) for f in functions)
+
+
+def _move(block: Block) -> int:
+    """Puts the copies before the calls that need them first; how many there are."""
+    there: dict[tuple[SSAValue, str], SSAValue] = {}
+    for op in list(block.ops):
+        if not isinstance(op, AtenOp) or op.name not in RULES:
+            continue
+        numbers = [v for v in op.operands if _is_number(v)]
+        met = {v.type.device for v in op.operands if isinstance(v.type, TensorType) and not _is_number(v)}
+        made = {r.type.device for r in op.results if isinstance(r.type, TensorType)}
+        if not numbers or len(met) != 1 or not made <= met or (device := met.pop()) == "cpu":
+            continue
+        for v in dict.fromkeys(numbers):
+            if (v, device) not in there:
+                block.insert_op_before(copy := _copy(v, device, op), op)
+                there[v, device] = copy.results[0]
+        op.operands = [there.get((v, device), v) for v in op.operands]
+    return len(there)
+
+
+def _is_number(v: SSAValue) -> bool:
+    return isinstance(v.type, TensorType) and v.type.rank == 0 and v.type.device == "cpu"
+
+
+def _copy(v: SSAValue, device: str, user: AtenOp) -> AtenOp:
+    t, cls = cast(TensorType, v.type), lookup("aten._to_copy")
+    assert cls is not None
+    given = {"self": v, "device": device}
+    arguments = [given.get(a.name, a.default) for a in cls.schema.args]
+    return cls.call(arguments, [TensorType.get(t.shape, t.dtype, None, device)], user.location)
