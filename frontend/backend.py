@@ -14,6 +14,7 @@ from torch.fx import GraphModule
 from xdsl.dialects.builtin import ModuleOp
 
 from ..lowering.options import Options
+from .attention_masks import without_needless_masks
 from .compiled import CompiledGraph, EagerGraph, without_wrapper
 from .import_fx import UnsupportedGraph, import_graph
 from .locations import module_name
@@ -96,6 +97,7 @@ class Backend:
         self.cacheable = version is not None and watch is None
 
     def __call__(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        without_needless_masks(graph)
         names = _input_names(graph)
         compilers = [self.compiler(kind, names) for kind in ("forward", "backward", "inference")]
 
