@@ -245,9 +245,6 @@ class _Importer:
         """An FX argument as SSA values and literal values."""
         if isinstance(value, Node):
             bound = self.env[value]
-            number = bound.type.expr if isinstance(bound, SSAValue) and isinstance(bound.type, SymType) else bound
-            if isinstance(number, sympy.Basic) and any(s.name.startswith("z") for s in expr.symbols(number)):
-                raise UnsupportedGraph(f"node {value.name} is a float that is only known when the graph runs")
             if isinstance(bound, SSAValue):
                 if isinstance(bound.type, SymType):
                     return bound.type.expr

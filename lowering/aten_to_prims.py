@@ -18,6 +18,7 @@ from xdsl.passes import ModulePass
 
 from ..dialects.aten import AtenOp
 from ..dialects.hints import size_hints
+from ..dialects.tensor import SymType
 from . import (
     decompositions_activations,
     decompositions_adaptive_pooling,
@@ -74,6 +75,9 @@ TABLES = (
     decompositions_views,
 )
 
+READ = "aten._local_scalar_dense"
+"""The element of a tensor as a number."""
+
 
 @dataclass(frozen=True)
 class AtenToPrims(ModulePass):
@@ -108,6 +112,12 @@ class AtenToPrims(ModulePass):
                 kind = "aten ops left without a rule" if op.name not in RULES else "aten ops left by their rule"
                 counts[kind] = counts.get(kind, 0) + 1
             b.ops.append(remake(op, values))
+            if (
+                op.name == "aten._local_scalar_dense"
+                and isinstance(t := op.results[0].type, SymType)
+                and t.dtype == "f64"
+            ):
+                b.floats[t.expr] = Value(b, values[op.operands[0]])
 
         rebuild(function, b, lower)
         join_draws(function)

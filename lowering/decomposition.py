@@ -62,23 +62,26 @@ class Call:
 
 
 class Rule(NamedTuple):
-    """`alias`: a result may be an operand itself, as a view is in eager; otherwise results are new tensors."""
+    """`alias`: a result may be an operand itself, as a view is in eager; otherwise results are new tensors.
+    `elementwise`: a number that is read from a tensor may come as this tensor.
+    """
 
     function: Callable[..., Result]
     alias: bool
+    elementwise: bool = False
 
 
 RULES: dict[str, Rule] = {}
 """By name of the ATen op."""
 
 
-def rule(*names: str, alias: bool = False) -> Callable[[Function], Function]:
+def rule(*names: str, alias: bool = False, elementwise: bool = False) -> Callable[[Function], Function]:
     """Registers `function(call, *args)`."""
 
     def register(function: Function) -> Function:
         for name in names:
             assert name not in RULES, f"two rules for {name}"
-            RULES[name] = Rule(function, alias)
+            RULES[name] = Rule(function, alias, elementwise)
         return function
 
     return register
@@ -103,7 +106,7 @@ def pointwise(*names: str, operands: bool = False) -> Callable[[Function], Funct
             elements = call.op.schema.args
             return function(*(fit(call.b, a, e.element, t, dtype) for a, e in zip(args, elements, strict=True)))
 
-        rule(*names)(lowered)
+        rule(*names, elementwise=True)(lowered)
         return function
 
     return register
@@ -131,7 +134,9 @@ def operand_dtype(call: Call, args: Sequence[Any]) -> str:
     zero_dim: list[str] = []
     numbers: list[str] = []
     for arg, a in zip(args, call.op.schema.args, strict=True):
-        if isinstance(arg, Value):
+        if isinstance(arg, Value) and a.element == "number":
+            numbers.append("f32")
+        elif isinstance(arg, Value):
             (tensors if arg.rank else zero_dim).append(arg.dtype)
         elif a.element in ("Tensor", "number") and arg is not None and not isinstance(arg, (str, tuple)):
             numbers.append(number_dtype(arg))
@@ -151,8 +156,13 @@ def decompose(b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> 
     if entry is None or not _computable(op) or introduces_sizes(op):
         return None
     mark, constants = len(b.ops), b.constants
+    literals = op.args()
+    if b.floats and entry.elementwise:
+        literals = [b.scalar(a) or a if isinstance(a, sympy.Expr) else a for a in literals]
+    result: Any = NotImplemented
     call = Call(b, op)
-    result = entry.function(call, *[_argument(a, value_of) for a in op.args()])
+    if all(map(_literal_has_code, literals)):
+        result = entry.function(call, *[_argument(a, value_of) for a in literals])
     if result is NotImplemented:
         b.rewind(mark, constants)
         return None
@@ -170,8 +180,8 @@ def decompose(b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> 
 
 
 def _computable(op: AtenOp) -> bool:
-    """Dtypes that prims compute with, on one device; no use of a result that torch leaves out; sizes that kernels can
-    compute.
+    """Dtypes that prims compute with, on one device; no use of a result that torch leaves out; types with sizes that
+    kernels can compute.
     """
     device: str | None = None
     for v in (*op.operands, *op.results):
@@ -184,7 +194,7 @@ def _computable(op: AtenOp) -> bool:
             device = t.device
         elif isinstance(v, OpResult) and (not isinstance(t, NoneType) or v.first_use is not None):
             return False
-    return device is not None and all(map(_literal_has_code, op.args()))
+    return device is not None
 
 
 _CODED: Final = frozenset({"FloorDiv", "CleanDiv", "Mod", "PythonMod", "ModularIndexing", "Max", "Min"})
@@ -194,7 +204,11 @@ _CODED: Final = frozenset({"FloorDiv", "CleanDiv", "Mod", "PythonMod", "ModularI
 @lru_cache(maxsize=1 << 14)
 def has_code(e: Any) -> bool:
     """Whether a kernel can compute an expression over sizes: an integer one of arithmetic and `_CODED`."""
-    return bool(e.is_integer) and all(type(f).__name__ in _CODED for f in e.atoms(sympy.Function))
+    # torch's Mod says that it is an integer, also of floats
+    return bool(e.is_integer) and all(
+        a.is_integer if isinstance(a, sympy.Symbol) else type(a).__name__ in _CODED
+        for a in e.atoms(sympy.Function, sympy.Symbol)
+    )
 
 
 def _literal_has_code(value: Any) -> bool:

@@ -155,7 +155,7 @@ for _kind, _names in EXTREMES.items():
     rule(*_names)(_extreme(_kind))
 
 
-@rule("aten.clamp", "aten.clip", "aten.clamp.Tensor", "aten.clip.Tensor")
+@rule("aten.clamp", "aten.clip", "aten.clamp.Tensor", "aten.clip.Tensor", elementwise=True)
 def clamp(call: Call, x: Value, low: Value | Number | None, high: Value | Number | None) -> Value:
     """min(max(x, low), high): NaN stays, and high wins where low > high."""
     (y,) = _exact(call, x)
@@ -166,12 +166,12 @@ def clamp(call: Call, x: Value, low: Value | Number | None, high: Value | Number
     return y
 
 
-@rule("aten.clamp_min", "aten.clamp_min.Tensor")
+@rule("aten.clamp_min", "aten.clamp_min.Tensor", elementwise=True)
 def clamp_min(call: Call, x: Value, low: Value | Number) -> Value:
     return clamp(call, x, low, None)
 
 
-@rule("aten.clamp_max", "aten.clamp_max.Tensor")
+@rule("aten.clamp_max", "aten.clamp_max.Tensor", elementwise=True)
 def clamp_max(call: Call, x: Value, high: Value | Number) -> Value:
     return clamp(call, x, None, high)
 

@@ -42,8 +42,10 @@ def empty(call: Call, *rest: Any) -> Value:
     return constant(call, 0)
 
 
-@rule("aten.full", "aten.full_like", "aten.fill.Scalar")
-def full(call: Call, size: Any, value: Number, *rest: Any) -> Any:
+@rule("aten.full", "aten.full_like", "aten.fill.Scalar", elementwise=True)
+def full(call: Call, size: Any, value: Number | Value, *rest: Any) -> Any:
+    if isinstance(value, Value):
+        return value.to(call.type.dtype).expand(call.type.shape)
     return constant(call, value) if _fits(value, call.type.dtype) else NotImplemented
 
 
@@ -63,9 +65,9 @@ def fill(call: Call, x: Value, value: Value) -> Value:
     return value.to(call.type.dtype).expand(call.type.shape)
 
 
-@rule("aten.scalar_tensor")
-def scalar_tensor(call: Call, value: Number, *rest: Any) -> Any:
-    return constant(call, value) if _fits(value, call.type.dtype) else NotImplemented
+@rule("aten.scalar_tensor", elementwise=True)
+def scalar_tensor(call: Call, value: Number | Value, *rest: Any) -> Any:
+    return full(call, (), value)
 
 
 @rule("aten.arange")

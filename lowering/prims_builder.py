@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import sympy
+from torch.utils._sympy.functions import FloatPow
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Operation, SSAValue
 
@@ -26,13 +27,15 @@ Operand: TypeAlias = "Value | Number"
 class Builder:
     """Appends prims to `ops`, all at `location`. Constants are made once."""
 
-    __slots__ = ("_constants", "hints", "location", "ops")
+    __slots__ = ("_constants", "floats", "hints", "location", "ops")
 
     def __init__(self, hints: Mapping[str, int] | None = None) -> None:
         self.ops: list[Operation] = []
         self.location: LocationAttr | None = None
         self.hints: Mapping[str, int] = hints or {}
         """The sizes seen when the graph was captured: what torch decides on them holds for all (it guards it)."""
+        self.floats: dict[sympy.Symbol, Value] = {}
+        """The tensors of one element that floats are read from."""
         self._constants: dict[tuple[Scalar, TensorType], Value] = {}
 
     def add(self, op: PrimsOp) -> Value:
@@ -62,6 +65,30 @@ class Builder:
         if known is None:
             known = self._constants[key] = self.add(prims.FullOp.make(constant, type))
         return known
+
+    def scalar(self, e: sympy.Expr) -> Value | None:
+        """An expression over `floats` as a tensor of rank 0, in f64: sums, products and whole powers of these and of
+        numbers. None for others.
+        """
+        if e in self.floats:
+            return self.floats[cast(sympy.Symbol, e)].reshape(()).to("f64")
+        if not e.free_symbols & self.floats.keys():
+            return None
+        if isinstance(e, (sympy.Pow, FloatPow)) and e.args[1].is_number:
+            base = self.scalar(cast(sympy.Expr, e.args[0]))
+            return None if base is None else base.binary(prims.PowOp.make, float(e.args[1]))
+        if not isinstance(e, (sympy.Add, sympy.Mul)):
+            return None
+        total: Value | None = None
+        for part in e.args:
+            value = float(part) if part.is_number else self.scalar(part)
+            if value is None:
+                return None
+            if total is None:
+                total = value if isinstance(value, Value) else self.full(value, TensorType.get((), "f64"))
+            else:
+                total = total + value if isinstance(e, sympy.Add) else total * value
+        return total
 
     def iota(self, dim: int, type: TensorType) -> Value:
         """The index along `dim`."""

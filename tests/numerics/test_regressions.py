@@ -46,6 +46,19 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "atan2 of a constant": (lambda x: torch.atan2(torch.full_like(x, 2.5), x), (torch.randn(19),)),
 }
 
+FLOATS: dict[str, Callable[..., Any]] = {
+    "a factor": lambda x, y: x * y.item(),
+    "an expression": lambda x, y: x.add(x, alpha=2 * y.item() ** 2 + 1),
+    "a slope": lambda x, y: torch.nn.functional.leaky_relu(x, y.item()),
+    "a comparison of integers": lambda x, y: (x * 5).int() > y.item(),
+    "a bound": lambda x, y: x.clamp(min=y.item()),
+    "a filler and a result": lambda x, y: (torch.full((3,), y.item()) + x.sum(), y.item()),
+    "what kernels do not compute": lambda x, y: (
+        torch.nn.functional.softplus(x, y.item() % 0.3) + x.renorm(2, 0, y.item())
+    ),
+}
+"""What programs do with a float that is read from a tensor."""
+
 DYNAMIC: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     # the divisors in the index of a nest that is fused into another are sizes too
     "repeated weights": (
@@ -81,6 +94,14 @@ def test_regression(case: str) -> None:
     mode = "gradient" if any(t.requires_grad for t in args) else "forward"
     calls = check_call(f, args, mode=mode)
     assert [c for c in calls if c.startswith("eager: ")] == []
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", FLOATS, ids=str)
+def test_float_of_a_tensor(case: str) -> None:
+    calls = check_call(FLOATS[case], (torch.randn(4, 5), torch.tensor(0.75)))
+    left = ["aten._local_scalar_dense", "aten.softplus", "aten.renorm"]
+    assert set(calls) <= set(left if case.startswith("what") else left[:1])
 
 
 def test_singular_matrix_raises() -> None:
