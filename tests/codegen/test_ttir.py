@@ -3,6 +3,7 @@
 Machine code of our text is that of Triton's, instruction by instruction.
 """
 
+import io
 import json
 import struct
 import subprocess
@@ -18,6 +19,7 @@ from lamella.dialects.text import parse_module, print_module
 from lamella.dialects.tt import FuncOp
 from lamella.dialects.tt_text import kernel_text
 from lamella.dialects.verify import verify
+from lamella.tools import opt
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="needs triton")
 
@@ -89,6 +91,21 @@ def _properties(text: str) -> list[tuple[str, dict[str, str]]]:
         for op in parse_module(text).walk()
         if op.name != "builtin.module"
     ]
+
+
+def test_lamella_opt(written: dict[str, str], tmp_path: Path) -> None:
+    """It takes files of Triton's, cleans them up, and Triton takes what it prints."""
+    texts: dict[str, str] = {}
+    for name in ("tma", "variety.raw"):
+        file = tmp_path / f"{name}.in.ttir"
+        file.write_text(written[name])
+        for option in ("--generic", "--print-locations"):
+            out, err = io.StringIO(), io.StringIO()
+            assert opt.main([str(file), "-p", "canonicalize,cse,dce", option], None, out, err) == 0, err.getvalue()
+            texts[name + option] = out.getvalue()
+    found = _read_by_triton(tmp_path, texts)
+    for name in ("tma", "variety.raw"):
+        assert found[f"{name}--generic"][0] == found[f"{name}--print-locations"][0]
 
 
 @pytest.mark.parametrize("name", ["softmax", "matmul", "layer_norm", "tma", "variety"])
