@@ -33,28 +33,30 @@ class KernelRecord(ctypes.Structure):
         ("shared", ctypes.c_int),
         ("device", ctypes.c_int),
         ("buffers", ctypes.c_int),
+        ("narrow", ctypes.c_int),
         ("scratch", ctypes.c_int64),
         ("other", ctypes.c_void_p),
         ("make_other", ctypes.py_object),
     ]
 
 
-def kernel_record(driver: Driver, kernel: CompiledKernel, device: int, buffers: int) -> KernelRecord:
-    """The record of a kernel, loaded, whose first `buffers` arguments are addresses.
+def kernel_record(driver: Driver, kernel: CompiledKernel, device: int, buffers: int, narrow: int) -> KernelRecord:
+    """The record of a kernel, loaded, whose first `buffers` arguments are addresses; with `narrow`, the others, sizes,
+    have 32 bits.
 
     It is for buffers that begin at multiples of ALIGNMENT; when others are met first, Python is called to make a
     record for these.
     """
     function = driver.load(kernel, device)
     record = KernelRecord(
-        function, kernel.name.encode(), 32 * kernel.warps, kernel.shared, device, buffers, kernel.scratch
+        function, kernel.name.encode(), 32 * kernel.warps, kernel.shared, device, buffers, narrow, kernel.scratch
     )
     made: list[KernelRecord] = []
 
     def make_other() -> None:
         assert kernel.source is not None
         (other,) = driver.compile([for_any_address(kernel.source)], kernel.sm)
-        made.append(kernel_record(driver, other, device, 0))
+        made.append(kernel_record(driver, other, device, 0, 0))
         record.other = ctypes.addressof(made[0])
 
     record.make_other = make_other
@@ -86,12 +88,13 @@ def _signed(word: int) -> int:
 
 
 TEXT = r"""
-%record = type { ptr, ptr, i32, i32, i32, i32, i64, ptr, ptr }    ; KernelRecord
+%record = type { ptr, ptr, i32, i32, i32, i32, i32, i64, ptr, ptr }    ; KernelRecord
 
 @PyExc_RuntimeError = external global ptr
 @failed = private constant [41 x i8] c"CUDA error: %s; in a launch of kernel %s\00"
 @refused = private constant [15 x i8] c"CUDA error: %s\00"
 @unnamed = private constant [8 x i8] c"unknown\00"
+@wide = private constant [72 x i8] c"kernel %s: a size of 2147483648 or more does not fit its 32-bit indices\00"
 @large = private constant [75 x i8] c"kernel %s: %lld x %lld x %lld programs are more than CUDA launches at once\00"
 
 declare ptr @PyErr_Format(ptr, ptr, ...)
@@ -221,14 +224,14 @@ fail:
 ; The record for buffers that begin anywhere; null after an error.
 define private ptr @other(ptr %kernel) {
   %none = alloca ptr
-  %other_at = getelementptr %record, ptr %kernel, i64 0, i32 7
+  %other_at = getelementptr %record, ptr %kernel, i64 0, i32 8
   %other = load ptr, ptr %other_at
   %made = icmp ne ptr %other, null
   br i1 %made, label %known, label %make
 known:
   ret ptr %other
 make:
-  %make_at = getelementptr %record, ptr %kernel, i64 0, i32 8
+  %make_at = getelementptr %record, ptr %kernel, i64 0, i32 9
   %maker = load ptr, ptr %make_at
   %r = call ptr @PyObject_Vectorcall(ptr %maker, ptr %none, i64 0, ptr null)
   %failed = icmp eq ptr %r, null
@@ -276,6 +279,32 @@ one:
   %i1 = add i64 %i, 1
   br label %each
 aligned:
+  %narrow_at = getelementptr %record, ptr %given, i64 0, i32 6
+  %narrow32 = load i32, ptr %narrow_at
+  %narrow = icmp ne i32 %narrow32, 0
+  br i1 %narrow, label %sizes, label %low_bits
+sizes:
+  %j = phi i64 [ %buffers, %aligned ], [ %j1, %size_one ]
+  %all = phi i64 [ 0, %aligned ], [ %all1, %size_one ]
+  %left = icmp ult i64 %j, %n
+  br i1 %left, label %size_one, label %sizes_end
+size_one:
+  %s_at = getelementptr ptr, ptr %arguments, i64 %j
+  %s = load ptr, ptr %s_at
+  %number = load i64, ptr %s
+  %all1 = or i64 %all, %number
+  %j1 = add i64 %j, 1
+  br label %sizes
+sizes_end:
+  %size_fits = icmp ult i64 %all, 2147483648
+  br i1 %size_fits, label %low_bits, label %wide
+wide:
+  %name2_at = getelementptr %record, ptr %given, i64 0, i32 1
+  %name2 = load ptr, ptr %name2_at
+  %type2 = load ptr, ptr @PyExc_RuntimeError
+  %r5 = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %type2, ptr @wide, ptr %name2)
+  ret i32 1
+low_bits:
   %low = and i64 %bits, 15
   %plain = icmp eq i64 %low, 0
   br i1 %plain, label %scratch, label %unaligned
@@ -284,7 +313,7 @@ unaligned:
   %other_none = icmp eq ptr %other, null
   br i1 %other_none, label %bad, label %scratch
 scratch:
-  %kernel = phi ptr [ %given, %aligned ], [ %other, %unaligned ]
+  %kernel = phi ptr [ %given, %low_bits ], [ %other, %unaligned ]
   %own_at = getelementptr ptr, ptr %arguments, i64 %n
   %own = load ptr, ptr %own_at
   store ptr null, ptr %own
@@ -293,7 +322,7 @@ scratch:
   %profile = load ptr, ptr %profile_at
   store ptr null, ptr %profile
   store ptr null, ptr %tensor
-  %scratch_at = getelementptr %record, ptr %kernel, i64 0, i32 6
+  %scratch_at = getelementptr %record, ptr %kernel, i64 0, i32 7
   %bytes = load i64, ptr %scratch_at
   %needs = icmp ne i64 %bytes, 0
   br i1 %needs, label %allocate, label %launch

@@ -27,12 +27,13 @@ MAIN = "main"
 @dataclass(frozen=True)
 class GpuKernel:
     """A kernel that the program launches: its symbol, the number of the GPU, how many of its arguments are buffers,
-    and the code.
+    whether the others are 32-bit, and the code.
     """
 
     symbol: str
     device: int
     buffers: int
+    narrow: int
     code: CompiledKernel
 
 
@@ -60,9 +61,11 @@ def metadata(module: ModuleOp, kernels: Mapping[str, CompiledKernel] | None = No
     if "lamella.kernels" not in module.attributes:
         return Metadata(arguments, objects)
     words = _array(module, "lamella.kernels")
-    rows = zip(words[::3], words[1::3], words[2::3], strict=True)
+    names = [name.data for name in words[::4]]
+    numbers = (tuple(n.value.data for n in words[i + 1 : i + 4]) for i in range(0, len(words), 4))
     used = (
-        GpuKernel(n.data, device.value.data, count.value.data, (kernels or {})[n.data]) for n, device, count in rows
+        GpuKernel(name, device, buffers, narrow, (kernels or {})[name])
+        for name, (device, buffers, narrow) in zip(names, numbers, strict=True)
     )
     return Metadata(arguments, objects, tuple(used))
 
@@ -161,7 +164,7 @@ def gpu_imports(kernels: Sequence[GpuKernel]) -> tuple[Mapping[str, int], Sequen
 
     cuda = driver()
     functions = load_cuda(cuda)
-    records = {k.symbol: kernel_record(cuda, k.code, k.device, k.buffers) for k in kernels}
+    records = {k.symbol: kernel_record(cuda, k.code, k.device, k.buffers, k.narrow) for k in kernels}
     addresses = {f"{symbol}.kernel": ctypes.addressof(record) for symbol, record in records.items()}
     return ChainMap(addresses, functions.addresses, cuda.imports), (functions, *records.values())  # pyright: ignore
 

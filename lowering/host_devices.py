@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import expr, host
@@ -50,10 +50,14 @@ class GpuKernels:
 
     def __init__(self, module: ModuleOp) -> None:
         self.grids: dict[str, tuple[IndexAttr, IndexAttr]] = {}
+        self.narrow: set[str] = set()
+        """Those that take sizes of 32 bits."""
         for op in module.ops:
             if GRID in op.attributes:
                 name = cast(StringAttr, op.properties["sym_name"]).data
                 self.grids[name] = cast(Any, (op.attributes[GRID], op.attributes[SIZES]))
+                if i32 in cast(FunctionType, op.properties["function_type"]).inputs.data:
+                    self.narrow.add(name)
 
     def __contains__(self, name: str) -> bool:
         return name in self.grids
@@ -73,8 +77,10 @@ class Gpus:
         self.kernels = kernels
         launches = [op for op in ops if isinstance(op, host.LaunchOp) and op.callee in kernels]
         self.devices = list(dict.fromkeys(launch_device(op) for op in launches))
-        self.used = {op.callee: (launch_device(op), len(op.operands)) for op in launches}
-        """The kernels, each with its GPU and the number of its buffers."""
+        self.used = {
+            op.callee: (launch_device(op), len(op.operands), int(op.callee in kernels.narrow)) for op in launches
+        }
+        """The kernels, each with its GPU, the number of its buffers, and whether its sizes have 32 bits."""
         self.places = max((len(op.operands) + len(op.sizes) for op in launches), default=0) + SCRATCH_POINTERS
         self.streams: dict[int, SSAValue] = {}
 
@@ -113,7 +119,7 @@ class Gpus:
         frame.checked("lamella_cuda_launch", kernel, self.streams[device], self.arguments, count, *programs)
 
     def table(self) -> list[Attribute]:
-        """Name, GPU and number of buffers of each kernel, in turn."""
+        """Name and numbers of each kernel, in turn."""
         return [
             a
             for name, numbers in self.used.items()

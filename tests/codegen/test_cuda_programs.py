@@ -196,6 +196,26 @@ def test_too_many_programs(gpu: InterpretedGpu) -> None:
             gpu.run(graph, [torch.randn(4)])
 
 
+def test_size_of_more_than_32_bits(gpu: InterpretedGpu) -> None:
+    t, n = on(S0, 4), "!sym.int<s0>"
+    text = f"""
+        tt.func public @k(%x: !tt.ptr<f32>, %n: i32) attributes {{
+            lamella.grid = #loop.index<[1]>, lamella.sizes = #loop.index<[s1]>}} {{ tt.return }}
+        host.func @main(%n: {n}) -> {t} {{
+          %y = host.empty : {t}
+          host.launch @k() outs(%y) sizes [s0] : {t}
+          host.return %y : {t}
+        }}
+        """
+    module = parse_module(text)
+    driver.run_passes(module, "host-to-llvm")
+    with gpu.used():
+        graph = driver.native(module, TARGET, GPU)
+        gpu.run(graph, [2**31 - 1])
+        with pytest.raises(RuntimeError, match="kernel k: a size of 2147483648 or more"):
+            gpu.run(graph, [2**31])
+
+
 def test_pickled(gpu: InterpretedGpu) -> None:
     import pickle
 
