@@ -53,9 +53,7 @@ FLOATS: dict[str, Callable[..., Any]] = {
     "a comparison of integers": lambda x, y: (x * 5).int() > y.item(),
     "a bound": lambda x, y: x.clamp(min=y.item()),
     "a filler and a result": lambda x, y: (torch.full((3,), y.item()) + x.sum(), y.item()),
-    "what kernels do not compute": lambda x, y: (
-        torch.nn.functional.softplus(x, y.item() % 0.3) + x.renorm(2, 0, y.item())
-    ),
+    "what kernels do not compute": lambda x, y: x.renorm(2, 0, y.item() + 1),
 }
 """What programs do with a float that is read from a tensor."""
 
@@ -100,7 +98,7 @@ def test_regression(case: str) -> None:
 @pytest.mark.parametrize("case", FLOATS, ids=str)
 def test_float_of_a_tensor(case: str) -> None:
     calls = check_call(FLOATS[case], (torch.randn(4, 5), torch.tensor(0.75)))
-    left = ["aten._local_scalar_dense", "aten.softplus", "aten.renorm"]
+    left = ["aten._local_scalar_dense", "aten.renorm"]
     assert set(calls) <= set(left if case.startswith("what") else left[:1])
 
 
