@@ -44,6 +44,8 @@ def evaluate_expression(spec: ExpressionSpec) -> Callable[..., tuple[Any, ...]]:
     def evaluate(*values: Any) -> tuple[Any, ...]:
         known = {expr.symbol(name): value for name, value in zip(spec.symbols, values, strict=True)}
         result = e.xreplace({s: sympy.sympify(v) for s, v in known.items()})
+        if isinstance(result, sympy.logic.boolalg.BooleanAtom):
+            return (bool(result),)
         return (int(result) if result.is_integer else float(result),)
 
     return evaluate

@@ -245,6 +245,9 @@ class _Importer:
         """An FX argument as SSA values and literal values."""
         if isinstance(value, Node):
             bound = self.env[value]
+            number = bound.type.expr if isinstance(bound, SSAValue) and isinstance(bound.type, SymType) else bound
+            if isinstance(number, sympy.Basic) and any(map(_divides_floats, number.atoms(sympy.Function))):
+                raise UnsupportedGraph(f"node {value.name}: torch has no number for a remainder of floats")
             if isinstance(bound, SSAValue):
                 if isinstance(bound.type, SymType):
                     return bound.type.expr
@@ -369,6 +372,11 @@ _SAME_AS: dict[Any, Any] = {torch.ops.prims.convert_element_type.default: aten._
 """Operators of torch's own prims that AOTAutograd inserts, by the ATen operator with the same first arguments and
 meaning.
 """
+
+
+def _divides_floats(f: Any) -> bool:
+    """Whether a function of torch's is one of integers, and has other arguments."""
+    return type(f).__name__ in ("Mod", "PythonMod", "FloorDiv", "CleanDiv") and not all(a.is_integer for a in f.args)
 
 
 def _describe(target: Any) -> str:

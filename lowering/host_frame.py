@@ -253,6 +253,8 @@ class Frame:
         """A relation between sizes (or a scalar that holds a truth value) as an i64, 0 or 1."""
         if not isinstance(value, (sympy.Rel, sympy.logic.boolalg.BooleanFunction)):
             return self.number(value)
+        if any(s in self.floats for s in expr.symbols(value)):
+            return self._in_python(value, BOOL, i64)
         return self.b.resize(relation(self.b, value, LaneIndex(self.b, self.env)), i64, signed=False)
 
     def i32(self, value: int) -> SSAValue:
