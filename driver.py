@@ -138,6 +138,7 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None) 
     return ",".join(
         (
             "aten-canonicalize",
+            "aten-channels-last",
             *(["aten-devices"] if gpu else []),
             f"aten-to-prims{{random={options.random}}}",
             f"prims-canonicalize{{numerics={options.numerics}}}",

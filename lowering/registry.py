@@ -14,6 +14,7 @@ _HERE = __name__.rpartition(".")[0]
 PASSES: dict[str, str] = {
     "aten-canonicalize": f"{_HERE}.aten_canonicalize:AtenCanonicalize",
     "aten-devices": f"{_HERE}.aten_devices:AtenDevices",
+    "aten-channels-last": f"{_HERE}.aten_channels_last:AtenChannelsLast",
     "aten-to-prims": f"{_HERE}.aten_to_prims:AtenToPrims",
     "prims-canonicalize": f"{_HERE}.prims_canonicalize:PrimsCanonicalize",
     "prims-to-loop": f"{_HERE}.prims_to_loop:PrimsToLoop",
@@ -37,7 +38,7 @@ docstring whose first line says what it does. One that counts things has a field
 """
 
 LEVELS: dict[str, tuple[str, ...]] = {
-    "aten": ("aten-canonicalize",),
+    "aten": ("aten-canonicalize", "aten-channels-last"),
     "prims": ("aten-to-prims", "prims-canonicalize"),
     "loop": ("prims-to-loop",),
     "kernel": ("loop-fuse", "loop-schedule"),

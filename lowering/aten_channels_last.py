@@ -1,0 +1,202 @@
+"""aten to aten: what lies between convolutions is kept channels last.
+
+A convolution of contiguous tensors reorders its input and its result into the layout that it computes in, and back;
+of channels-last tensors it does not. Images that only convolutions and operators of any layout (`FREE`) touch form a
+region: its tensors get channels-last types, if the copies where it meets the rest are smaller than the reorders that
+are saved. Weights are made channels last by a copy of our own where they are not.
+
+In and out: functions of `aten` ops. Types of arguments and results of functions do not change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ..dialects import expr
+from ..dialects.aten import AtenOp, lookup
+from ..dialects.tensor import TensorType
+from .aten_to_prims import remake, size_hints
+from .fuse_cost import Hints
+
+_POINTWISE = """relu relu6 sigmoid silu gelu tanh elu leaky_relu hardtanh hardswish hardsigmoid clamp clamp_min
+    clamp_max mish softplus neg abs exp sqrt rsqrt add.Tensor add.Scalar sub.Tensor sub.Scalar mul.Tensor mul.Scalar
+    div.Tensor div.Scalar maximum minimum where.self where.ScalarOther pow.Tensor_Scalar _to_copy"""
+_OF_IMAGES = """_native_batch_norm_legit_no_training _batch_norm_no_update max_pool2d_with_indices avg_pool2d
+    _adaptive_avg_pool2d constant_pad_nd cat upsample_nearest2d upsample_nearest2d.vec upsample_bilinear2d
+    upsample_bilinear2d.vec"""
+FREE: Final = frozenset(f"aten.{name}" for name in f"{_POINTWISE} {_OF_IMAGES}".split())
+"""Operators that are as good with channels-last images, and whose results are channels last then."""
+
+READERS: Final = frozenset({"aten.mean.dim", "aten.sum.dim_IntList", "aten.amax", "aten.amin"})
+"""Operators that read images of any layout, and whose results have none."""
+
+
+@dataclass(frozen=True)
+class AtenChannelsLast(ModulePass):
+    """Keep the images between convolutions channels last."""
+
+    name = "aten-channels-last"
+    statistics: dict[str, int] = field(default_factory=dict, init=False, compare=False)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        hints = Hints(size_hints(op))
+        self.statistics["convolutions"] = sum(
+            _relayout(function, hints)
+            for function in op.ops
+            if isinstance(function, FuncOp) and not function.is_declaration
+        )
+
+
+def _relayout(function: FuncOp, hints: Hints) -> int:
+    """Change the regions of a function that are worth it; how many convolutions they hold."""
+    regions = [r for r in _regions(function.body.block) if r.saved(hints) > r.copied(hints)]
+    if not regions:
+        return 0
+    _Rewrite({v for r in regions for v in r.images}).run(function)
+    return sum(len(r.convolutions) for r in regions)
+
+
+# ----------------------------------------------------------------------------------------------------------- regions
+
+
+@dataclass
+class _Region:
+    """Images that have one layout in common."""
+
+    images: set[SSAValue] = field(default_factory=set[SSAValue])
+    convolutions: list[AtenOp] = field(default_factory=list[AtenOp])
+    others: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Images from elsewhere that its operators read."""
+
+    def saved(self, hints: Hints) -> int:
+        """The bytes of what convolutions need not reorder."""
+        return sum(hints.bytes(op.operands[0]) + hints.bytes(op.results[0]) for op in self.convolutions)
+
+    def copied(self, hints: Hints) -> int:
+        """The bytes of what is copied where it meets the rest."""
+        leaving = (v for v in self.images if any(not _takes_any(use.operation, v) for use in v.uses))
+        return sum(map(hints.bytes, (*leaving, *self.others)))
+
+
+def _regions(block: Block) -> list[_Region]:
+    region_of: dict[SSAValue, _Region] = {}
+    for op in block.ops:
+        if not _is_free(op):
+            continue
+        region = _Region(images={r for r in op.results if _is_contiguous_image(r)})
+        for v in {v for v in op.operands[: 1 if is_convolution(op) else None] if _is_contiguous_image(v)}:
+            if v in region_of:
+                region = _joined(region, region_of[v], region_of)
+            else:
+                region.others.add(v)
+        if is_convolution(op):
+            region.convolutions.append(cast(AtenOp, op))
+        region_of.update(dict.fromkeys(region.images, region))
+    return list({id(r): r for r in region_of.values()}.values())
+
+
+def _joined(a: _Region, b: _Region, region_of: dict[SSAValue, _Region]) -> _Region:
+    if a is b:
+        return a
+    small, large = sorted((a, b), key=lambda r: len(r.images))
+    large.images |= small.images
+    large.convolutions += small.convolutions
+    large.others |= small.others
+    region_of.update((v, large) for v in small.images if v in region_of)
+    return large
+
+
+def is_convolution(op: Operation) -> bool:
+    """Whether it is one of images on the CPU, and not a transposed one."""
+    if not isinstance(op, AtenOp) or op.name != "aten.convolution":
+        return False
+    return _is_image(op.operands[0]) and _is_image(op.operands[1]) and op.arg("transposed") is False
+
+
+def _is_free(op: Operation) -> bool:
+    """Whether the layout of its images may be chosen."""
+    return (op.name in FREE or is_convolution(op)) and _is_contiguous_image(op.results[0])
+
+
+def _takes_any(op: Operation, v: SSAValue) -> bool:
+    """Whether the operator takes the image in any layout."""
+    if is_convolution(op):
+        return v not in op.operands[1:] and _is_free(op)
+    return _is_free(op) or op.name in READERS or (op.name in FREE and _is_image(op.results[0], of_one_pixel=True))
+
+
+def _is_image(v: SSAValue, of_one_pixel: bool | None = None) -> bool:
+    t = v.type
+    if not (isinstance(t, TensorType) and t.rank == 4 and t.device == "cpu"):
+        return False
+    return of_one_pixel is None or (t.shape[2:] == (1, 1)) == of_one_pixel
+
+
+def _is_contiguous_image(v: SSAValue) -> bool:
+    """Whether it is one that may get another layout; that of a single pixel tells nothing."""
+    return _is_image(v, of_one_pixel=False) and cast(TensorType, v.type).is_contiguous
+
+
+# ----------------------------------------------------------------------------------------------------------- rewrite
+
+
+def channels_last(t: TensorType) -> TensorType:
+    """The type with the strides of torch.channels_last."""
+    _, c, h, w = cast("tuple[Any, ...]", t.shape)
+    return t.with_(strides=[expr.normal(d) for d in (c * h * w, 1, w * c, c)])
+
+
+class _Rewrite:
+    """A function whose `images` become channels last."""
+
+    def __init__(self, images: set[SSAValue]) -> None:
+        self.images = images
+        self.ops: list[Operation] = []
+        self.copies: dict[tuple[SSAValue, TensorType], SSAValue] = {}
+
+    def run(self, function: FuncOp) -> None:
+        old = function.body.block
+        new = Block(arg_types=[a.type for a in old.args])
+        values: dict[SSAValue, SSAValue] = {}
+        for before, after in zip(old.args, new.args, strict=True):
+            after.name_hint, after.location = before.name_hint, before.location
+            values[before] = after
+        for op in old.ops:
+            given = {v: values[v] if _takes_any(op, v) else self._copy(values[v], v.type, op) for v in op.operands}
+            if is_convolution(op) and op.results[0] in self.images:
+                x, weight = op.operands[:2]
+                given[x] = self._copy(given[x], channels_last(cast(TensorType, x.type)), op)
+                t = cast(TensorType, weight.type)
+                if t.shape[1] != 1 and t.shape[2:] != (1, 1):  # else both layouts are the same memory
+                    given[weight] = self._copy(given[weight], channels_last(t), op)
+            made = remake(op, given)
+            self.ops.append(made)
+            for before, after in zip(op.results, made.results, strict=True):
+                values[before] = after
+                if before in self.images:
+                    after._type = channels_last(cast(TensorType, before.type))  # pyright: ignore[reportPrivateUsage]
+        new.add_ops(self.ops)
+        function.body.detach_block(old)
+        function.body.add_block(new)
+
+    def _copy(self, value: SSAValue, wanted: Attribute, op: Operation) -> SSAValue:
+        """The value in that type."""
+        if value.type == wanted:
+            return value
+        t = cast(TensorType, wanted)
+        known = self.copies.get((value, t))
+        if known is None:
+            clone = lookup("aten.clone")
+            assert clone is not None
+            layout = "contiguous_format" if t.is_contiguous else "channels_last"
+            made = clone.call([value, layout], [t], op.location)
+            self.ops.append(made)
+            known = self.copies[value, t] = made.results[0]
+        return known

@@ -1,0 +1,53 @@
+// RUN: lamella-opt %s -p 'aten-channels-last' | filecheck %s
+// Two convolutions: the image between them needs no copy. Weights of one pixel are the same memory in both layouts.
+
+// CHECK-LABEL: func.func @chain(
+// CHECK-NEXT: [[X:%\w+]] = aten.clone(%x, memory_format = channels_last) : (!sym.t<[s0, 8, 32, 32], f32>) -> !sym.t<[s0, 8, 32, 32], f32, strides=[8192, 1, 256, 8]>
+// CHECK-NEXT: [[V:%\w+]] = aten.clone(%v, memory_format = channels_last) : (!sym.t<[16, 8, 3, 3], f32>) -> !sym.t<[16, 8, 3, 3], f32, strides=[72, 1, 24, 8]>
+// CHECK-NEXT: [[A:%\w+]] = aten.convolution([[X]], [[V]], none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) {{.*}} -> !sym.t<[s0, 16, 32, 32], f32, strides=[16384, 1, 512, 16]>
+// CHECK-NEXT: [[R:%\w+]] = aten.relu([[A]]) {{.*}} -> !sym.t<[s0, 16, 32, 32], f32, strides=[16384, 1, 512, 16]>
+// CHECK-NEXT: [[B:%\w+]] = aten.convolution([[R]], %w, %b, [1, 1], [0, 0], [1, 1], false, [0, 0], 1) {{.*}} -> !sym.t<[s0, 4, 32, 32], f32, strides=[4096, 1, 128, 4]>
+// CHECK-NEXT: [[C:%\w+]] = aten.clone([[B]], memory_format = contiguous_format) : (!sym.t<[s0, 4, 32, 32], f32, strides=[4096, 1, 128, 4]>) -> !sym.t<[s0, 4, 32, 32], f32>
+// CHECK-NEXT: func.return [[C]] : !sym.t<[s0, 4, 32, 32], f32>
+func.func @chain(%x: !sym.t<[s0, 8, 32, 32], f32>, %v: !sym.t<[16, 8, 3, 3], f32>, %w: !sym.t<[4, 16, 1, 1], f32>, %b: !sym.t<[4], f32>) -> !sym.t<[s0, 4, 32, 32], f32> {
+  %a = aten.convolution(%x, %v, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[s0, 8, 32, 32], f32>, !sym.t<[16, 8, 3, 3], f32>) -> !sym.t<[s0, 16, 32, 32], f32>
+  %r = aten.relu(%a) : (!sym.t<[s0, 16, 32, 32], f32>) -> !sym.t<[s0, 16, 32, 32], f32>
+  %c = aten.convolution(%r, %w, %b, [1, 1], [0, 0], [1, 1], false, [0, 0], 1) : (!sym.t<[s0, 16, 32, 32], f32>, !sym.t<[4, 16, 1, 1], f32>, !sym.t<[4], f32>) -> !sym.t<[s0, 4, 32, 32], f32>
+  func.return %c : !sym.t<[s0, 4, 32, 32], f32>
+}
+
+// A single convolution reorders no more than the copies would.
+// CHECK-LABEL: func.func @single(
+// CHECK-NEXT: [[A:%\w+]] = aten.convolution(%x, %w, none,
+// CHECK-NEXT: [[R:%\w+]] = aten.relu([[A]]) : (!sym.t<[2, 8, 16, 16], f32>) -> !sym.t<[2, 8, 16, 16], f32>
+// CHECK-NEXT: func.return [[R]]
+func.func @single(%x: !sym.t<[2, 8, 16, 16], f32>, %w: !sym.t<[8, 8, 3, 3], f32>) -> !sym.t<[2, 8, 16, 16], f32> {
+  %a = aten.convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 8, 16, 16], f32>, !sym.t<[8, 8, 3, 3], f32>) -> !sym.t<[2, 8, 16, 16], f32>
+  %r = aten.relu(%a) : (!sym.t<[2, 8, 16, 16], f32>) -> !sym.t<[2, 8, 16, 16], f32>
+  func.return %r : !sym.t<[2, 8, 16, 16], f32>
+}
+
+// What reads any layout ends a region without a copy; a view wants the layout that it was made for.
+// CHECK-LABEL: func.func @ends(
+// CHECK: [[A:%\w+]] = aten.convolution(
+// CHECK-NEXT: [[P:%\w+]] = aten._adaptive_avg_pool2d([[A]], [1, 1]) : (!sym.t<[2, 8, 16, 16], f32, strides=[2048, 1, 128, 8]>) -> !sym.t<[2, 8, 1, 1], f32>
+// CHECK-NEXT: [[V:%\w+]] = aten.view([[P]], [2, 8]) : (!sym.t<[2, 8, 1, 1], f32>) -> !sym.t<[2, 8], f32>
+// CHECK-NEXT: [[M:%\w+]] = aten.mean.dim([[A]], [2, 3])
+// CHECK-NEXT: func.return [[V]], [[M]]
+func.func @ends(%x: !sym.t<[2, 3, 16, 16], f32>, %w: !sym.t<[8, 3, 3, 3], f32>) -> (!sym.t<[2, 8], f32>, !sym.t<[2, 8], f32>) {
+  %a = aten.convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 3, 16, 16], f32>, !sym.t<[8, 3, 3, 3], f32>) -> !sym.t<[2, 8, 16, 16], f32>
+  %p = aten._adaptive_avg_pool2d(%a, [1, 1]) : (!sym.t<[2, 8, 16, 16], f32>) -> !sym.t<[2, 8, 1, 1], f32>
+  %v = aten.view(%p, [2, 8]) : (!sym.t<[2, 8, 1, 1], f32>) -> !sym.t<[2, 8], f32>
+  %m = aten.mean.dim(%a, [2, 3]) : (!sym.t<[2, 8, 16, 16], f32>) -> !sym.t<[2, 8], f32>
+  func.return %v, %m : !sym.t<[2, 8], f32>, !sym.t<[2, 8], f32>
+}
+
+// A transposed convolution stays as it is.
+// CHECK-LABEL: func.func @transposed(
+// CHECK-NEXT: aten.convolution(%x, %w, none
+// CHECK-NEXT: aten._adaptive_avg_pool2d
+func.func @transposed(%x: !sym.t<[2, 8, 16, 16], f32>, %w: !sym.t<[8, 8, 3, 3], f32>) -> !sym.t<[2, 8, 1, 1], f32> {
+  %a = aten.convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], true, [0, 0], 1) : (!sym.t<[2, 8, 16, 16], f32>, !sym.t<[8, 8, 3, 3], f32>) -> !sym.t<[2, 8, 16, 16], f32>
+  %p = aten._adaptive_avg_pool2d(%a, [1, 1]) : (!sym.t<[2, 8, 16, 16], f32>) -> !sym.t<[2, 8, 1, 1], f32>
+  func.return %p : !sym.t<[2, 8, 1, 1], f32>
+}
