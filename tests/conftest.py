@@ -47,6 +47,19 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return None
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    marked = [item for item in items if item.get_closest_marker("gpu") is not None]
+    if marked and not _has_gpu():
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="needs a GPU"))
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
 class MlirFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         yield MlirItem.from_parent(self, name=self.path.name)
