@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -60,7 +60,7 @@ def check_calls(module: ModuleOp) -> None:
 
 
 @contextmanager
-def _without_log() -> Iterator[None]:
+def _without_log() -> Generator[None]:
     """torch logs what its fake tensors refuse, with a traceback."""
     log = logging.getLogger(fake_tensor.__name__)
     before, log.disabled = log.disabled, True
