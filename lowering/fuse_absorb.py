@@ -23,7 +23,7 @@ MAX_DEPTH = 64
 MAX_SIZE = 400
 """Ops of a body after absorption."""
 
-_WORTH = 0.7
+_WORTH = 0.6
 """Computing something for several readers must be this much cheaper than storing it: stored, it may fuse with them."""
 
 

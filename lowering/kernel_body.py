@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import sympy
-from xdsl.dialects import llvm
+from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, f32, f64, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -29,7 +29,7 @@ from ..dialects.loop import (
     StoreOp,
 )
 from ..dialects.tensor import TensorType, scalar_type
-from .address import LaneIndex, evaluate, multiple_of, relation
+from .address import LaneIndex, evaluate, lane_compare, multiple_of, relation
 from .kernel_loops import ForLoop, Lanes, Value, scan_type
 from .kernel_transpose import TransposeLoop
 from .llvm_builder import FunctionBuilder, KernelError, Num, element_of, lanes_of
@@ -114,6 +114,29 @@ class KernelBody:
 
     def _index(self, op: IndexOp) -> None:
         self.values[op.res] = self._per_copy(lambda k: self.b.number(self.lane_index(k).value(op.value[0])))
+
+    def _compare(self, op: arith.CmpiOp) -> None:
+        """An index that grows by 1 from lane to lane needs no vector of its own beside what all lanes share."""
+        lanes, index = self.lanes, op.lhs.owner
+        name = _SIGNED.get(cast("IntegerAttr[IntegerType]", op.predicate).value.data)
+        right = self.values[op.rhs]
+        if lanes is None or name is None or not isinstance(index, IndexOp) or isinstance(right, tuple):
+            self.values[op.result] = self._scalar(op)
+            return
+        at = [self.lane_index(k) for k in range(self.copies)]
+        e = index.value[0]
+        if at[0].step(e) != 1:
+            self.values[op.result] = self._scalar(op)
+            return
+        gaps = [self._gap(right, x.base(e), lanes.lanes) for x in at]
+        self.values[op.result] = tuple([lane_compare(self.b, name, gap, lanes.lanes) for gap in gaps])
+
+    def _gap(self, value: SSAValue, base: Num, lanes: int) -> Num:
+        """value - base, but no more than just outside of the lanes: any i64 may stand there."""
+        b = self.b
+        low, high = (b.number(b.index_add(base, n)) for n in (-1, lanes))
+        value = b.select(b.icmp("slt", value, low), low, value)
+        return b.index_sub(b.select(b.icmp("sgt", value, high), high, value), base)
 
     def _pred(self, op: PredOp) -> None:
         self.values[op.res] = self._per_copy(lambda k: self._conjunction(op.value, self.lane_index(k)))
@@ -337,11 +360,15 @@ class KernelBody:
         return self.code.narrowed(value, op.res.type)
 
 
+_SIGNED = dict(enumerate(("eq", "ne", "lt", "le", "gt", "ge")))
+"""Predicates of `arith.cmpi`."""
+
 _RULES: dict[str, Callable[[KernelBody, Any], None]] = {
     "loop.load": KernelBody._load,
     "loop.store": KernelBody._store,
     "loop.index": KernelBody._index,
     "loop.pred": KernelBody._pred,
+    "arith.cmpi": KernelBody._compare,
     "loop.assert": KernelBody._assert,
     "loop.scratch": KernelBody._scratch,
     "loop.for": KernelBody._for,

@@ -1037,6 +1037,31 @@ loop.kernel @k(%x: !sym.t<[s0], f32>) outs(%y: !sym.t<[s0], f32>) sizes [s0] gri
     assert not lost
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("predicate", ["eq", "ne", "slt", "sle", "sgt", "sge", "ult"])
+def test_an_index_against_a_number(predicate: str, target: str) -> None:
+    """One comparison per row with a number from memory, before, within and behind the row."""
+    t = "!sym.t<[s0, 45], i1>"
+    text = grid_kernel(
+        "%x: !sym.t<[s0], i64>", f"%y: {t}",
+        f"""%n = loop.load %x[d0] : !sym.t<[s0], i64>
+        loop.for [d1 = 45] {vector("d1", 16, 2)} {{
+          %0 = loop.index [d1 + 3]
+          %1 = arith.cmpi {predicate}, %0, %n : i64
+          loop.store %1, %y[d0, d1] : {t}
+          loop.yield
+        }}""",
+        "s0", "d0 = s0",
+    )  # fmt: skip
+    x = torch.tensor([-(2**63), -1, 0, 3, 18, 19, 47, 48, 2**40, 2**63 - 1])
+    y = torch.zeros(len(x), 45, dtype=torch.bool)
+    assert run(text, [x, y], [len(x)], target) == 0
+    functions = {"eq": torch.eq, "ne": torch.ne, "slt": torch.lt, "sle": torch.le, "sgt": torch.gt, "sge": torch.ge}
+    index = torch.arange(3, 48)
+    expected = functions.get(predicate, lambda a, b: (b < 0) | (a < b))(index[None], x[:, None])
+    assert torch.equal(y, expected)
+
+
 @pytest.fixture
 def guarded():
     """Copies of tensors that end where a page without access begins: to read or write behind them ends the process."""
