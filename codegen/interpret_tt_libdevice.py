@@ -59,6 +59,10 @@ _FLOAT: dict[str, Function] = {
     "y0": torch.special.bessel_y0,
     "y1": torch.special.bessel_y1,
     "fma": _fma,
+    "powi": lambda x, n: torch.pow(x.double(), n).to(x.dtype),
+    "ldexp": lambda x, n: torch.ldexp(x.double(), n).to(x.dtype),
+    "remainder": lambda x, y: x - torch.round(x.double() / y.double()).to(x.dtype) * y,
+    "logb": lambda x: (torch.frexp(x)[1] - 1).to(x.dtype),
     **{
         name: getattr(torch, name)
         for name in (
@@ -86,16 +90,14 @@ _BITS: dict[str, Function] = {
     **{name: lambda x: x.isinf().to(torch.int32) for name in ("isinff", "isinfd")},
     **{name: lambda x: x.isfinite().to(torch.int32) for name in ("finitef", "isfinited")},
     **{name: lambda x: torch.signbit(x).to(torch.int32) for name in ("signbitf", "signbitd")},
-    "powif": lambda x, n: torch.pow(x.double(), n).to(x.dtype),
-    "powi": torch.pow,
     "float_as_int": partial(torch.Tensor.view, dtype=torch.int32),
     "int_as_float": partial(torch.Tensor.view, dtype=torch.float32),
 }
 
-LIBDEVICE: dict[str, tuple[Function, torch.dtype | None]] = {
-    **{f"__nv_{name}": (f, torch.float64) for name, f in _FLOAT.items()},
-    **{f"__nv_{name}f": (f, torch.float32) for name, f in _FLOAT.items()},
-    **{f"__nv_fast_{name}f": (_FLOAT[name], torch.float32) for name in ("sin", "cos", "tan", "exp", "log", "pow")},
-    **{f"__nv_{name}": (f, None) for name, f in _BITS.items()},
+LIBDEVICE: dict[str, Function] = {
+    **{f"__nv_{name}": f for name, f in _FLOAT.items()},
+    **{f"__nv_{name}f": f for name, f in _FLOAT.items()},
+    **{f"__nv_fast_{name}f": _FLOAT[name] for name in ("sin", "cos", "tan", "exp", "log", "pow")},
+    **{f"__nv_{name}": f for name, f in _BITS.items()},
 }
-"""Symbol to the function and the type that its first operand must have (None: not checked)."""
+"""Symbol to the function."""

@@ -41,6 +41,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from .tt_enums import PROPAGATE_NAN, ROUNDING
+from .tt_libdevice import operand_of
 from .tt_types import PtrType, bits_of, bool_attr, element_of, i32_attr, shape_of, with_element
 
 FLOATS = container_of(AnyFloat)
@@ -316,6 +317,9 @@ class ExternElementwiseOp(IRDLOperation):
 
     def verify_(self) -> None:
         same_shapes(self)
+        symbol, wanted = self.symbol.data, operand_of(self.symbol.data)
+        if wanted is not None and element_of(self.operand_types[0]) != wanted:
+            raise VerifyException(f"{symbol} takes {wanted}, not {element_of(self.operand_types[0])}")
 
 
 _EMPTY = StringAttr("")

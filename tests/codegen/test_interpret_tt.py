@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from lamella.codegen.interpret_tt import KernelError, interpret, launch
+from lamella.codegen.interpret_tt_libdevice import LIBDEVICE
 from lamella.dialects.text import parse_module
 from lamella.dialects.tt import FuncOp
+from lamella.dialects.tt_libdevice import FLOAT_FUNCTIONS
 from lamella.dialects.verify import verify
 
 
@@ -122,13 +124,8 @@ def test_libdevice(symbol: str, dtype: torch.dtype) -> None:
     torch.testing.assert_close(_pointwise(body, dtype, *inputs), expected, equal_nan=True)
 
 
-def test_function_of_another_type() -> None:
-    body = (
-        '%y = tt.extern_elementwise %x0 {libname = "", libpath = "", pure = true, symbol = "__nv_tanhf"} '
-        ": (tensor<8xf64>) -> tensor<8xf64>"
-    )
-    with pytest.raises(KernelError, match=r"__nv_tanhf takes torch\.float32, not torch\.float64"):
-        _pointwise(body, torch.float64, F.double())
+def test_all_names_are_known() -> None:
+    assert {f"__nv_{name}" for name in FLOAT_FUNCTIONS} <= LIBDEVICE.keys()
 
 
 def test_compare_select_cast() -> None:

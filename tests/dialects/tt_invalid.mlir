@@ -426,6 +426,14 @@ tt.func private @exact(%x: tensor<4xf64>) {
 
 // -----
 
+tt.func private @libdevice(%x: tensor<4xf64>) {
+  // expected-error@+1 {{__nv_tanhf takes f32, not f64}}
+  %y = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_tanhf"} : (tensor<4xf64>) -> tensor<4xf64>
+  tt.return
+}
+
+// -----
+
 tt.func private @bits(%x: tensor<4xf64>) {
   // expected-error@+1 {{f64 has 64 bits, i32 32}}
   %y = tt.bitcast %x : tensor<4xf64> -> tensor<4xi32>
