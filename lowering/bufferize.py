@@ -59,6 +59,15 @@ class Bufferize(ModulePass):
             function.erase()
             for name, count in program.counts.items():
                 self.statistics[name] = self.statistics.get(name, 0) + count
+            _drop_unused(op, program.replaced)
+
+
+def _drop_unused(module: ModuleOp, replaced: set[str]) -> None:
+    """Drop the kernels that variants took the place of everywhere."""
+    used = {o.callee for o in module.walk() if isinstance(o, (LaunchOp, host.LaunchOp))}
+    for kernel in [o for o in module.ops if isinstance(o, KernelOp) and o.sym_name.data in replaced - used]:
+        kernel.detach()
+        kernel.erase()
 
 
 class _Rewrite:
@@ -69,6 +78,8 @@ class _Rewrite:
         self.kernels = kernels
         self.made: list[KernelOp] = []
         """Variants of kernels."""
+        self.replaced: set[str] = set()
+        """Kernels that some launch has a variant of."""
         self.hints = hints
         self.lifetimes = Lifetimes(function.body.block)
         self.block = Block(arg_types=[a.type for a in function.body.block.args])
@@ -335,6 +346,7 @@ class _Rewrite:
                 return callee
             self.kernels[name] = short
             self.made.append(short)
+        self.replaced.add(callee)
         return name
 
     def _call(self, op: AtenOp) -> None:
