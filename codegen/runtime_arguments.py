@@ -1,9 +1,9 @@
 """The native functions that take the arguments of a host program, check them, and give everything back, as LLVM IR.
 
 Table of `lamella_enter`, i64: per argument its kind (0 tensor, 1 contiguous tensor, 2 int, 3 float, 4 bool, 5
-object, 16 + 2d tensor on GPU d, 17 + 2d contiguous tensor there), then for tensors dtype, rank, sizes, and for an even
-kind strides; for scalars one code. A code is a number >= 0: exactly that; -1: anything; -2 - 2k: stored in values[k];
--3 - 2k: equal to values[k].
+object, 6 and 7 tensors as 0 and 1 on the CPU or a GPU, 16 + 2d and 17 + 2d such on GPU d), then for tensors dtype,
+rank, sizes, and for an even kind strides; for scalars one code. A code is a number >= 0: exactly that; -1: anything;
+-2 - 2k: stored in values[k]; -3 - 2k: equal to values[k].
 """
 
 TEXT = r"""
@@ -74,7 +74,15 @@ keys:
 cpu:
   %foreign = and i64 %set, $FOREIGN$
   %ours = icmp eq i64 %foreign, 0
-  br i1 %ours, label %dtype, label %no
+  br i1 %ours, label %dtype, label %elsewhere
+elsewhere:
+  %any = icmp ugt i64 %kind, 5
+  br i1 %any, label %anywhere, label %no
+anywhere:
+  %anywhere_mask = load i64, ptr @cuda_foreign
+  %anywhere_foreign = and i64 %set, %anywhere_mask
+  %anywhere_ours = icmp eq i64 %anywhere_foreign, 0
+  br i1 %anywhere_ours, label %dtype, label %no
 gpu:
   %cuda_mask = load i64, ptr @cuda_foreign
   %cuda_foreign = and i64 %set, %cuda_mask

@@ -25,6 +25,8 @@ from .host_frame import BOOL, FLOAT, INT, Frame, HostError
 from .llvm_builder import Num
 
 TENSOR, CONTIGUOUS, OBJECT = 0, 1, 5
+ANYWHERE = 6
+"""A tensor whose type is wrong about its device; the next kind is contiguous."""
 CUDA = 16
 """Of this and the next kind are tensors of the first GPU, of the two after them those of the second."""
 SCALAR_KINDS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
@@ -38,17 +40,19 @@ DTYPE_CODES: dict[str, int] = {
 
 
 class ArgumentTable:
-    """Builds the table of some argument types; `check` False keeps only the kinds, dtypes, ranks and bindings."""
+    """Builds the table of some argument types; `check` False keeps only the kinds, dtypes, ranks and bindings;
+    `anywhere` True takes tensors of any device.
+    """
 
-    def __init__(self, types: Sequence[Attribute], check: Sequence[bool]):
+    def __init__(self, types: Sequence[Attribute], check: Sequence[bool], anywhere: Sequence[bool] = ()):
         self.words: list[int] = []
         self.bound: dict[sympy.Symbol, int] = {}
         self.hidden: list[tuple[Dim, int, bool]] = []
         """Expressions with the word that holds what the caller gave, and whether it must agree."""
         self.floats: dict[sympy.Symbol, int] = {}
         self.count = 0
-        for type, checked in zip(types, check, strict=True):
-            self._add(type, checked)
+        for i, (type, checked) in enumerate(zip(types, check, strict=True)):
+            self._add(type, checked, i < len(anywhere) and anywhere[i])
 
     def _new(self) -> int:
         self.count += 1
@@ -69,11 +73,11 @@ class ArgumentTable:
         self.hidden.append((value, word, check))
         return -2 - 2 * word
 
-    def _add(self, type: Attribute, check: bool) -> None:
+    def _add(self, type: Attribute, check: bool, anywhere: bool) -> None:
         if isinstance(type, TensorType):
             contiguous = type.is_contiguous
             gpu = gpu_index(type)
-            place = TENSOR if gpu is None else CUDA + 2 * gpu
+            place = ANYWHERE if anywhere else TENSOR if gpu is None else CUDA + 2 * gpu
             self.words += [place + CONTIGUOUS * contiguous, DTYPE_CODES[type.dtype], type.rank]
             self.words += [self._code(d, check) for d in type.shape]
             if not contiguous:

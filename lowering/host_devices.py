@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAtt
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import expr, host
+from ..dialects.aten import AtenOp
 from ..dialects.errors import LamellaError
 from ..dialects.llvm_ext import PTR
 from ..dialects.loop import KernelOp
@@ -37,6 +38,19 @@ def gpu_index(type: TensorType) -> int | None:
     if kind != "cuda":
         raise LamellaError(f"host programs use the CPU and NVIDIA GPUs, they cannot take {type.data.text}")
     return int(index or 0)
+
+
+def may_be_elsewhere(argument: SSAValue) -> bool:
+    """Whether an argument is the state of a random generator that only calls see: those of attention leave it on the
+    CPU, though torch's tracing says that it is on the GPU.
+    """
+    t = argument.type
+    if not isinstance(t, TensorType) or t.rank > 1 or t.dtype not in ("i64", "u64") or gpu_index(t) is None:
+        return False
+    return all(isinstance(use.operation, (AtenOp, *_UNTOUCHING)) for use in argument.uses)
+
+
+_UNTOUCHING = (host.CheckOp, host.DropOp, host.ReturnOp)
 
 
 def on_gpu(kernel: KernelOp) -> bool:

@@ -23,7 +23,7 @@ from ..dialects.aten import AtenOp
 from ..dialects.llvm_ext import PTR
 from ..dialects.tensor import SymType, TensorType, itemsize
 from .host_arguments import DTYPE_CODES, ArgumentTable
-from .host_devices import GpuKernels, Gpus, gpu_index
+from .host_devices import GpuKernels, Gpus, gpu_index, may_be_elsewhere
 from .host_frame import Frame, HostError
 from .storage import storage_bytes
 
@@ -140,7 +140,7 @@ class HostLowering:
         block = self.program.body.block
         args = block.args
         checks = {op.value for op in block.ops if isinstance(op, host.CheckOp)} if self.check else set()
-        table = ArgumentTable([a.type for a in args], [a in checks for a in args])
+        table = ArgumentTable([a.type for a in args], [a in checks for a in args], list(map(may_be_elsewhere, args)))
         self.n = b.constant(len(args), i64)
         self.objects, handles, data = frame.words(len(args)), frame.words(len(args)), frame.words(len(args))
         values = frame.words(table.count)

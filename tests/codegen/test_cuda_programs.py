@@ -94,6 +94,24 @@ def test_wrong_inputs(gpu: InterpretedGpu) -> None:
         gpu.run(graph, [x.double(), w])
 
 
+def test_generator_state(gpu: InterpretedGpu) -> None:
+    """Attention leaves it on the CPU, where torch's tracing says otherwise. A kernel would read it on the GPU."""
+    t, whole = on(S1, dtype="i64"), on(S1, 8, 8, dtype="i64")
+    call = f"%y = aten.repeat(%s, [8, 8]) : ({t}) -> {whole}"
+    text = f"func.func @main(%s: {t}) -> {whole} {{ {call} func.return %y : {whole} }}"
+    module = parse_module(text)
+    driver.run_passes(module, "bufferize,host-to-llvm")
+    with gpu.used():
+        graph = driver.native(module, TARGET, GPU)
+        state = torch.tensor(7)
+        assert torch.equal(gpu.run(graph, [state])[0], state.repeat(8, 8))
+    kernel = compiled(
+        gpu, f"func.func @main(%s: {t}) -> {t} {{ %y = aten.neg(%s) : ({t}) -> {t} func.return %y : {t} }}"
+    )
+    with pytest.raises(TypeError):
+        gpu.run(kernel, [state])
+
+
 def test_addresses_that_are_not_aligned(gpu: InterpretedGpu) -> None:
     """Another kernel runs on them, made when they are first met."""
     t = on(S0, 40)
