@@ -18,7 +18,7 @@ from lamella.dialects.context import make_context
 from lamella.dialects.text import parse_module, print_module
 from lamella.dialects.verify import verify
 from lamella.driver import native, run_passes
-from lamella.lowering import fuse_split, schedule_kernel
+from lamella.lowering import fuse_split, schedule_columns, schedule_kernel, schedule_tiles
 from lamella.lowering.loop_fuse import LoopFuse
 from lamella.lowering.loop_schedule import LoopSchedule
 from lamella.lowering.prims_to_loop import PrimsToLoop
@@ -92,8 +92,12 @@ def test_random_programs_with_every_reduction_in_parts(drawn: Any) -> None:
 @given(programs())
 def test_random_programs_in_small_blocks(drawn: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"BLOCK": 3, "SHORT": 2, "COLUMNS": 2, "TILE": (2, 3)}.items():
+        for name, value in {"BLOCK": 3, "SHORT": 2, "LONG": 2}.items():
             patch.setattr(schedule_kernel, name, value)
+        for name, value in {"LEAST": 2, "MOST": 4}.items():
+            patch.setattr(schedule_columns, name, value)
+        for name, value in {"LINE": 16, "COLUMNS": 3}.items():
+            patch.setattr(schedule_tiles, name, value)
         check(*lowered(drawn), LoopFuse())
 
 
