@@ -37,6 +37,7 @@ OUT_VARIANTS: dict[str, str] = {
     "aten.addmm": "aten.addmm.out",
     "aten.bmm": "aten.bmm.out",
     "aten.baddbmm": "aten.baddbmm.out",
+    "aten.randint.low": "aten.randint.low_out",
 }
 """Operators that write into memory they are given. Their result is contiguous, as eager's is."""
 
@@ -356,7 +357,9 @@ class _Rewrite:
         variant = _out_variant(op)
         if variant is not None:
             out = self._buffer(op.results[0], op)
-            args = [self._mapped(a) for a in op.args()]
+            # a variant has no arguments for what the result's type says: dtype, device, …
+            given = {a.name: self._mapped(v) for a, v in zip(op.schema.args, op.args(), strict=True)}
+            args = [given[a.name] for a in variant.schema.args[:-1]]
             self._add(variant.call([*args, out], [out.type], cast(Any, op.location)))
             return
         new = op.clone(self.values)

@@ -36,6 +36,7 @@ SHIMS: dict[str, str] = {
     "aten.addmm.out": _CPU + "addmm_out",
     "aten.bmm.out": _CPU + "bmm_out",
     "aten.baddbmm.out": _CPU + "baddbmm_out",
+    "aten.randint.low_out": _CPU + "randint_low_out",
     "aten.convolution": _CPU + "convolution",
     "aten._scaled_dot_product_flash_attention_for_cpu": _CPU + "_scaled_dot_product_flash_attention_for_cpu",
     "aten.max_pool2d_with_indices": _CPU + "max_pool2d_with_indices",

@@ -18,6 +18,8 @@ from .prims_builder import Builder, Value
 
 RANGE: Final = (-(1 << 63), (1 << 63) - 1)
 NAME: Final = "aten.randint.low"
+INTO: Final = "aten.randint.low_out"
+"""The same, into memory that it is given."""
 
 
 def draw(b: Builder, device: str) -> Value:
@@ -37,7 +39,7 @@ def _draw(size: tuple[int, ...], device: str) -> AtenOp:
 
 def is_draw(op: Operation) -> bool:
     """Whether a call draws seeds."""
-    return op.name == NAME and cast(AtenOp, op).args()[:2] == [*RANGE]
+    return op.name in (NAME, INTO) and cast(AtenOp, op).args()[:2] == [*RANGE]
 
 
 def join_draws(function: FuncOp) -> None:
