@@ -6,7 +6,7 @@ import hashlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from torch._ops import OpOverload
@@ -32,6 +32,7 @@ from .torch_compat import (
 if TYPE_CHECKING:
     from ..lowering.kernel_story import KernelStory
     from ..lowering.origins import Call
+    from .partition import Choice
 
 log = logging.getLogger("lamella")
 
@@ -74,6 +75,8 @@ class Event:
     compilation: Compilation | None
     reason: str
     """Why the graph runs eagerly; "" if it was compiled."""
+    partition: list[str] = field(default_factory=list)
+    """Of a forward: what it saves for the backward, and what that computes again, with bytes."""
 
 
 class Backend:
@@ -95,6 +98,8 @@ class Backend:
         self.watch = watch
         self.version = version
         self.cacheable = version is not None and watch is None
+        self.saved: list[str] = []
+        """What the partition told about the graph whose forward is compiled next."""
 
     def __call__(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         without_needless_masks(graph)
@@ -115,7 +120,11 @@ class Backend:
         """The forward and the backward of AOTAutograd's joint graph."""
         from .partition import partitioner
 
-        return partitioner(self.options.activation_memory_budget)(joint, inputs, **settings)
+        def note(choice: Choice) -> None:
+            self.saved = choice.lines()
+
+        tell = None if self.watch is None else note
+        return partitioner(self.options.activation_memory_budget, tell)(joint, inputs, **settings)
 
     def compiler(self, kind: str, names: Sequence[str]) -> Callable[..., Any]:
         def compile_graph(graph: GraphModule, example_inputs: Sequence[Any]) -> OutputCode:
@@ -147,7 +156,8 @@ class Backend:
     def tell(self, kind: str, graph: GraphModule, compilation: Compilation | None, reason: str) -> None:
         if self.watch is not None:
             names = Counter(_name(node.target) for node in graph.graph.nodes if node.op == "call_function")
-            self.watch(Event(kind, dict(names.most_common()), compilation, reason))
+            saved, self.saved = (self.saved, []) if kind == "forward" else ([], self.saved)
+            self.watch(Event(kind, dict(names.most_common()), compilation, reason, saved))
 
 
 def _input_names(graph: GraphModule) -> list[str]:

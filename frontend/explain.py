@@ -48,6 +48,8 @@ class GraphReport:
     """Each kernel at every level."""
     reason: str
     """Why the graph runs eagerly; "" if it was compiled."""
+    partition: list[str] = field(default_factory=list)
+    """Of a forward: what it saves for the backward, and what that computes again, with bytes."""
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -66,6 +68,7 @@ class GraphReport:
             self.stories,
             anchor=anchor,
             note=f"Runs eagerly: {self.reason}" if self.reason else "",
+            partition=self.partition,
         )
 
     def _lines(self) -> Iterator[str]:
@@ -88,6 +91,7 @@ class GraphReport:
         if self.decisions:
             yield "  decisions of the cost model:"
             yield from (f"    {decision}" for decision in self.decisions)
+        yield from (f"  {line}" for line in self.partition)
 
 
 @dataclass
@@ -147,8 +151,9 @@ def report(event: Event) -> GraphReport:
     """The report of one graph."""
     made = event.compilation
     if made is None:
-        return GraphReport(event.kind, event.operators, [], [], [], [], event.reason)
-    return GraphReport(event.kind, event.operators, made.kernels, made.calls, made.decisions, made.stories, "")
+        return GraphReport(event.kind, event.operators, [], [], [], [], event.reason, event.partition)
+    told = (made.kernels, made.calls, made.decisions, made.stories)
+    return GraphReport(event.kind, event.operators, *told, "", event.partition)
 
 
 def _break(graph: GraphModule) -> Break | None:

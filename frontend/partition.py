@@ -11,6 +11,7 @@ torch's `min_cut_rematerialization_partition`, whose classification and extracti
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import networkx
 from torch.fx import GraphModule, Node
 
+from ..lowering.report_page import count
 from .joint_graph import JointGraph, symbol_like
 from .partition_cost import Costs, Kind, size_in_bytes
 
@@ -42,13 +44,11 @@ class Choice:
     def lines(self) -> list[str]:
         """What `explain` prints."""
         made = [n for n in self.saved if n.op != "placeholder" and not symbol_like(n)]
-        rows = [f"saved for backward: {self.saved_bytes} bytes in {len(made)} values"]
+        rows = [f"saved for backward: {self.saved_bytes} bytes in {count(len(made), 'value')}"]
         rows += [f"  {_name(n)}: {size_in_bytes(n)} bytes" for n in made]
-        rows.append(f"computed again in backward: {len(self.recomputed)} operators")
-        counts: dict[str, int] = {}
-        for n in self.recomputed:
-            counts[_name(n)] = counts.get(_name(n), 0) + 1
-        rows += [f"  {name} x{count}" for name, count in counts.items()]
+        rows.append(f"computed again in backward: {count(len(self.recomputed), 'operator')}")
+        again = Counter(map(_name, self.recomputed))
+        rows += [f"  {name} x{times}" for name, times in again.items()]
         return rows
 
 

@@ -47,6 +47,7 @@ def graph_section(
     stages: Sequence[tuple[str, str]] = (),
     anchor: str = "g",
     note: str = "",
+    partition: Sequence[str] = (),
 ) -> str:
     """One graph. `anchor` keeps its links apart from those of other graphs on the page; with a `note` that is all
     there is to say.
@@ -65,6 +66,7 @@ def graph_section(
         parts.append("<h3>Kernels, level by level</h3>")
         parts += [_story(story, anchor) for story in stories]
     parts += listing("Decisions of the cost model", decisions)
+    parts += listing("What the forward keeps for the backward", partition)
     if stages:
         parts.append("<h3>The module after each pass</h3>")
         parts += [_details(f"<b>{_text(name)}</b>", _code(plain(text))) for name, text in stages]

@@ -141,4 +141,13 @@ def test_an_impossible_budget_is_an_error(budget: float) -> None:
 def test_explained_choice_names_operators_and_bytes(choices: list[Choice]) -> None:
     x, w = torch.randn(8, 64, requires_grad=True), torch.randn(64, 64, requires_grad=True)
     compiled(lambda x, w: (x @ w).sin().exp())(x, w)
-    assert choices[0].lines()[:2] == ["saved for backward: 2048 bytes in 1 values", "  aten.mm.default: 2048 bytes"]
+    assert choices[0].lines()[:2] == ["saved for backward: 2048 bytes in 1 value", "  aten.mm.default: 2048 bytes"]
+
+
+def test_explain_tells_what_is_saved() -> None:
+    import lamella
+
+    x, w = torch.randn(8, 64, requires_grad=True), torch.randn(64, 64, requires_grad=True)
+    found = lamella.explain(lambda x, w: (x @ w).sin().exp(), x, w)
+    assert "saved for backward: 2048 bytes in 1 value" in str(found)
+    assert "What the forward keeps for the backward" in found.html()
