@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from ..dialects.errors import LamellaError
+from .source import Arguments, boundary
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -20,19 +20,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         from .run import main as run
 
         return run(argv[1:])
-    parser = argparse.ArgumentParser("lamella", description="A PyTorch compiler that can be read.")
+    if not argv or "-h" in argv or "--help" in argv:
+        print(_parser().format_help(), end="")
+        return 0
+
+    def run() -> int:
+        arguments = _parser().parse_args(argv)
+        return _target() if arguments.command == "target" else _cache(arguments.action)
+
+    return boundary("lamella", run, sys.stdout, sys.stderr, debug=False)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Arguments("lamella", description="A PyTorch compiler that can be read.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("opt", help="run passes over a module (lamella-opt)", add_help=False)
     commands.add_parser("run", help="execute a module (lamella-run)", add_help=False)
     cache = commands.add_parser("cache", help="the cache on disk")
     cache.add_argument("action", choices=("show", "verify", "clear"), nargs="?", default="show")
     commands.add_parser("target", help="what is known of this machine")
-    arguments = parser.parse_args(argv)
-    try:
-        return _target() if arguments.command == "target" else _cache(arguments.action)
-    except LamellaError as error:
-        print(f"lamella: error: {error}", file=sys.stderr)
-        return 1
+    return parser
 
 
 def _cache(action: str) -> int:

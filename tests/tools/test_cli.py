@@ -1,0 +1,44 @@
+"""`lamella`: what it shows, and its answers to wrong command lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lamella.tools.cli import main
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["cache", "nope"], "lamella: error: argument action: invalid choice: 'nope'"),
+        (["chache"], "lamella: error: argument command: invalid choice: 'chache'"),
+        (["cache", "--now"], "lamella: error: unrecognized arguments: --now"),
+    ],
+)
+def test_errors(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith(message) and not out and len(err.splitlines()) == 1
+
+
+def test_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Shown, checked, cleared; a size that is none is an error."""
+    from lamella.codegen.cache import default_cache
+
+    monkeypatch.setenv("LAMELLA_CACHE_DIR", str(tmp_path))
+    default_cache().put("graph", "abcd", b"entry")
+    assert main(["cache"]) == 0 and "graph         1 entries" in capsys.readouterr().out
+    (entry,) = (p for p in tmp_path.rglob("*") if p.is_file())
+    entry.write_bytes(b"damaged")
+    assert main(["cache", "verify"]) == 1 and f"damaged, removed: {entry}" in capsys.readouterr().out
+    assert main(["cache", "clear"]) == 0 and "removed 0 entries" in capsys.readouterr().out
+    monkeypatch.setenv("LAMELLA_CACHE_SIZE", "much")
+    assert main(["cache"]) == 1 and "LAMELLA_CACHE_SIZE is 'much'" in capsys.readouterr().err
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in ([], ["--help"]):
+        assert main(arguments) == 0 and "usage: lamella" in capsys.readouterr().out
+    assert main(["opt", "--list-passes"]) == 0 and "aten-to-prims" in capsys.readouterr().out
