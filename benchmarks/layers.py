@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -83,7 +84,7 @@ def compile_times(graph: Any, target: Any, passes: str, clock: Callable[[], floa
         ops = sum(1 for _ in module.walk())
         marks = [clock()]
         records = driver.run_passes(module, passes, verify=False, after=[lambda *_: marks.append(clock())])
-        times |= {r.name: (b - a) * 1e3 for r, a, b in zip(records, marks, marks[1:], strict=True)}
+        times |= {r.name: (b - a) * 1e3 for r, (a, b) in zip(records, pairwise(marks), strict=True)}
         start = clock()
         text = emit(module)
         times["text"] = (clock() - start) * 1e3
