@@ -131,7 +131,7 @@ class _Run:
 
 
 def _step(op: Operation) -> Step:
-    control = _CONTROL.get(type(op))
+    control = CONTROL.get(type(op))
     if control is not None:
         return control, op, tuple(op.operands)
     access = ACCESS.get(type(op))
@@ -228,7 +228,7 @@ def _map(run: _Run, op: tt.MapElementwiseOp, *srcs: Tensor) -> list[Value]:
     return [cast(Tensor, r).expand(srcs[0].shape) for r in run.region(op.scalarOp, srcs)]
 
 
-_CONTROL: dict[type[Operation], Callable[..., Any]] = {
+CONTROL: dict[type[Operation], Callable[..., Any]] = {
     scf.IfOp: _if,
     scf.ForOp: _for,
     scf.WhileOp: _while,
