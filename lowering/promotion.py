@@ -9,7 +9,7 @@ import torch
 
 from ..dialects.tensor import DTYPE_OF_TORCH, TORCH_DTYPES, is_complex, is_float
 
-COMPUTE_DTYPES = frozenset({"i1", "i8", "i16", "i32", "i64", "u8", "f16", "bf16", "f32", "f64"})
+COMPUTE_DTYPES = frozenset({"i1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"})
 """What prims compute with; an op on any other dtype stays an ATen call."""
 
 
