@@ -11,6 +11,11 @@ from .errors import CodegenError
 WRAP = "THPVariable_Wrap"
 """Stands for libtorch_python's function from at::Tensor* to PyObject*; its C++ name differs between torch versions."""
 
+NUM_THREADS = "lamella_num_threads"
+"""Stands for at::get_num_threads. OpenMP's own number is per thread, and torch sets it in a thread when ATen is first
+used there: before that it is not what `torch.set_num_threads` said.
+"""
+
 # By reference, by rvalue and by value come to one ABI: a pointer to the tensor, which the caller still destroys.
 _WRAP_NAMES = (
     "_Z16THPVariable_WrapON2at10TensorBaseE",
@@ -56,6 +61,8 @@ class Imports:
         if name == WRAP:
             found = (self._address(self._torch("libtorch_python.so"), mangled) for mangled in _WRAP_NAMES)
             return next((address for address in found if address is not None), None)
+        if name == NUM_THREADS:
+            return self._address(self._torch("libtorch_cpu.so"), "_ZN2at15get_num_threadsEv")
         if name.startswith(("aoti_torch_", "Sleef_")):
             return self._address(self._torch("libtorch_cpu.so"), name) or self._cuda_shim(name)
         if _DRIVER.fullmatch(name):

@@ -25,6 +25,7 @@ from ..dialects.llvm_ext import PTR
 from ..dialects.schema import Argument
 from ..dialects.tensor import SymType, TensorType, is_float
 from .host_arguments import DTYPE_CODES, SCALAR_KINDS
+from .host_gil import released
 
 if TYPE_CHECKING:
     from .host_to_llvm import HostLowering
@@ -155,16 +156,20 @@ def _call_shim(host: HostLowering, op: AtenOp, shim: str) -> None:
         for letter, operand in _forms(host, a, value):
             signature += letter
             operands.append(operand)
-    if schema.mutates:
-        frame.shim(shim, *operands, signature=signature)
-        for i, result in enumerate(op.results):
-            written = [v for j in schema.aliases(i) for v in [op.args()[j]]]
-            host.buffers[result] = host.buffers[written[0]]
+    first = None if schema.mutates else _prepare_results(host, op)
+    if first is not None:
+        operands += [frame.owned_at(first + i) for i in range(len(op.results))]
+        signature += "p" * len(op.results)
+    with released(frame, (*op.operand_types, *op.result_types)):
+        code = frame.call(shim, *operands, signature=signature)
+    assert code is not None
+    frame.succeeded(code)
+    if first is not None:
+        _finish_results(host, op, first)
         return
-    first = _prepare_results(host, op)
-    operands += [frame.owned_at(first + i) for i in range(len(op.results))]
-    frame.shim(shim, *operands, signature=signature + "p" * len(op.results))
-    _finish_results(host, op, first)
+    for i, result in enumerate(op.results):
+        written = [v for j in schema.aliases(i) for v in [op.args()[j]]]
+        host.buffers[result] = host.buffers[written[0]]
 
 
 _FORMS = {"Tensor": "p", "int": "l", "float": "d", "number": "d", "bool": "i", "ScalarType": "i"}

@@ -59,6 +59,8 @@ EXTERNALS: dict[str, str] = {
     "lamella_grad_off": "i",
     "lamella_grad_restore": "vi",
     "Py_IncRef": "vp",
+    "PyEval_SaveThread": "p",
+    "PyEval_RestoreThread": "vp",
     "PyLong_FromLongLong": "pl",
     "PyBool_FromLong": "pl",
     "PyFloat_FromDouble": "pd",
@@ -189,6 +191,10 @@ class Frame:
         """A call of torch's C shim: a nonzero result becomes an exception."""
         code = self.call(name, *operands, signature=signature)
         assert code is not None
+        self.succeeded(code)
+
+    def succeeded(self, code: SSAValue) -> None:
+        """Go on where a call of the shim returned 0, else raise what it says."""
         raising = self.b.block()
         self.otherwise(self.b.icmp("eq", code, self.b.constant(0, i32)), raising)
         with self.aside(raising):

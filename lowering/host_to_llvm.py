@@ -3,7 +3,8 @@ METH_O.
 
 In: `host.func @main` and the kernels it launches as `llvm.func`. Out: `llvm.*` only. `self` is a tuple of Python
 objects; the module attribute `lamella.objects` says of what (see codegen/runtime.py), `lamella.arguments` what the
-arguments must be. The common work is in functions of codegen/runtime_support.py. The GIL is held throughout.
+arguments must be. The common work is in functions of codegen/runtime_support.py. The GIL is held, but while
+something long runs (host_gil).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ..dialects.tensor import SymType, TensorType, itemsize
 from .host_arguments import DTYPE_CODES, ArgumentTable
 from .host_devices import GpuKernels, Gpus, gpu_index, may_be_elsewhere
 from .host_frame import Frame, HostError
+from .host_gil import released
 from .storage import storage_bytes
 
 
@@ -310,7 +312,8 @@ class HostLowering:
             self.gpus.launch(op, [self.data(v) for v in op.operands])
             return
         operands = [self.data(v) for v in op.operands] + [frame.number(e) for e in op.sizes]
-        code = b.call(op.callee, operands, i32)
+        with released(frame, op.operand_types):
+            code = b.call(op.callee, operands, i32)
         assert code is not None
         failed = b.block()
         frame.otherwise(b.icmp("eq", code, b.constant(0, i32)), failed)

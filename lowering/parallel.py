@@ -236,7 +236,7 @@ def _launch_function(location: LocationAttr) -> llvm.FuncOp:
         return [b.load(context, i32, 8)]
 
     def parallel() -> list[SSAValue]:
-        most = b.resize(cast(SSAValue, b.call("omp_get_max_threads", (), i32)), i64)
+        most = b.resize(cast(SSAValue, b.call("lamella_num_threads", (), i32)), i64)
         wanted = b.binary(llvm.UDivOp, points, grain)
         threads = b.select(b.icmp("slt", wanted, most), wanted, most)
         return b.when(b.icmp("sgt", threads, b.constant(1, i64)), lambda: fork(threads), serial)

@@ -2,7 +2,7 @@
 
 // Without masked instructions what is left over runs element by element. The grain makes it a launch.
 // CHECK:       llvm.func internal @lamella.launch(
-// CHECK:         llvm.call @omp_get_max_threads
+// CHECK:         llvm.call @lamella_num_threads
 // CHECK:         llvm.call @GOMP_parallel
 // CHECK:       llvm.func internal @lamella.thread(
 // CHECK:         llvm.call @omp_get_thread_num
