@@ -12,7 +12,7 @@ from ..dialects.errors import LamellaError
 
 @dataclass(frozen=True)
 class CpuTarget:
-    """A CPU to generate code for. Sizes are in bytes, `l1` and `l2` per core, `l3` shared.
+    """A CPU to generate code for. Sizes are in bytes, `l1` and `l2` per core, `l3` what all cores may count on.
 
     `cpu` and `features` are LLVM's own (`-mcpu`, `-mattr`); `vector_bits` is the width that kernels should use.
     """
@@ -54,6 +54,9 @@ class CpuTarget:
         return _NAMED[name]
 
 
+L3_PER_CORE = 16 << 20
+"""Bytes of the last cache that a core may count on at most: a virtual machine is told the size of the whole socket's."""
+
 _X86 = "x86_64-unknown-linux-gnu"
 
 _NAMED = {
@@ -92,6 +95,7 @@ def _host() -> CpuTarget:
     triple = binding.get_process_triple()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     l1, l2, l3 = (_cache_bytes(level) or default for level, default in ((1, 32 << 10), (2, 1 << 20), (3, 32 << 20)))
+    l3 = min(l3, cores * L3_PER_CORE)
     if machine in ("x86_64", "amd64"):
         found: Mapping[str, bool] = binding.get_host_cpu_features()
 

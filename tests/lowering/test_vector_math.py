@@ -238,11 +238,11 @@ def test_other_targets(name: str, target: str):
 @pytest.mark.parametrize("name", MATH)
 @pytest.mark.parametrize("target", ["avx512", "avx2", "baseline", "neon"])
 def test_everything_compiles(name: str, target: str):
-    """Every function, f32 and f64, becomes code for every target, with names that libraries have."""
+    """Every function, of f32 and f64 or of integers, becomes code for every target, with names that libraries have."""
     machine = CpuTarget.from_name(target)
-    for element, bits in ((f32, 32), (f64, 64)):
+    for element, bits in ((i64, 64),) if name == "philox" else ((f32, 32), (f64, 64)):
         for width in (1, machine.lanes(bits)):
-            module = kernel(name, 2 if name in (*BINARY, "nextafter") else 1, element, width, machine)
+            module = kernel(name, 2 if name in (*BINARY, "nextafter", "philox") else 1, element, width, machine)
             assert compile_object(emit(module), machine)
 
 
