@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ComplexType, bf16, f16, f32, f64, i1, i8, i16, i32, i64
@@ -134,6 +135,11 @@ def raw_angle(parser: AttrParser) -> str:
 
 def contiguous_strides(shape: Sequence[Dim]) -> tuple[Dim, ...]:
     """Row-major strides in elements, as torch computes them (a size of 0 or 1 counts as 1)."""
+    return _contiguous_strides(tuple(shape))
+
+
+@lru_cache(maxsize=1 << 14)
+def _contiguous_strides(shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
     strides: list[Dim] = []
     n: Any = 1
     for d in reversed(shape):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import sympy
@@ -11,6 +12,7 @@ from ..dialects.expr import Dim
 from ..dialects.tensor import TensorType, itemsize
 
 
+@cache
 def storage_bytes(type: TensorType) -> Dim:
     """Bytes from the first element to the last; 0 for an empty tensor."""
     size = itemsize(type.dtype)
