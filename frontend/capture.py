@@ -144,8 +144,9 @@ def _callable_graph(exported: ExportedProgram) -> tuple[GraphModule, list[int]]:
     """The graph with mutations as `aten.copy_` instead of outputs, and without inputs that are no tensors or sizes."""
     signature = exported.graph_signature
     graph = torch.fx.Graph()
-    output: Any = graph.graph_copy(exported.graph, {})
-    nodes = {node.name: node for node in graph.nodes}
+    copies: dict[torch.fx.Node, torch.fx.Node] = {}
+    output: Any = graph.graph_copy(exported.graph, copies)
+    nodes = {node.name: copy for node, copy in copies.items()}  # a copy may have another name
     kept: list[Any] = []
     for spec, value in zip(signature.output_specs, output, strict=True):
         if spec.kind not in _MUTATIONS:

@@ -32,7 +32,7 @@ class Call(NamedTuple):
 
     name: str
     line: str
-    """`file:line`, or "?"."""
+    """`file:line`; the module's path, or "?", where that is not known."""
     reason: str
 
 

@@ -80,6 +80,17 @@ def test_exported_programs() -> None:
         assert torch.equal(run(capture(program), x), x * 2)
 
 
+@pytest.mark.parametrize("name", ["input", "len", "self_", "s0", "output"])
+def test_arguments_of_any_name(name: str) -> None:
+    """A graph may have to rename what is called like a builtin."""
+    names: dict[str, Any] = {}
+    exec(f"def f({name}): return {name}.exp() + {name}.shape[0]", names)
+    x = torch.randn(3, 4)
+    captured = capture(names["f"], x, dynamic_shapes=({0: Dim("n")},))
+    inputs = captured.inputs(x)
+    torch.testing.assert_close(captured.outputs(inputs, run_module(captured.module, inputs)), names["f"](x))
+
+
 def test_written_inputs() -> None:
     def f(x: Tensor) -> Tensor:
         x[0].add_(1)
