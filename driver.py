@@ -58,15 +58,14 @@ def compile(
 ) -> Any:
     """`torch.compile` with this compiler: a callable like `model`, or a decorator where that is left out.
 
-    `options` are the fields of `Options`; `mode` is one of torch.compile's, which all mean the same here. Raises
-    OptionError at once.
+    `options` are the fields of `Options`; `mode` is one of torch.compile's. Raises OptionError at once.
     """
     import torch
 
     from .frontend.options import parse_options
 
-    parse_options(options, mode)
-    given = None if options is None else dict(options)
+    wanted = parse_options(options, mode)
+    given = {**(options or {}), "cuda_graphs": wanted.cuda_graphs}
     return torch.compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=lamella, options=given)
 
 

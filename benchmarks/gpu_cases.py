@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -463,6 +464,61 @@ def _(_: Any) -> str:
     return ""
 
 
+def recorded(program: Callable[..., Any]) -> Any:
+    """Compiled, with CUDA graphs."""
+    from lamella.driver import lamella
+
+    return torch.compile(program, backend=lamella, options={"cuda_graphs": True})
+
+
+@check("host/cuda graphs")
+def _(_: Any) -> str:
+    """A block of a transformer with new inputs at each call, whose earlier results stay as they are."""
+    from lamella.frontend import cuda_graphs
+
+    replays = 0
+    run = cuda_graphs.Recording.run
+
+    def noted(self: Any, inputs: Any) -> Any:
+        nonlocal replays
+        replays += 1
+        return run(self, inputs)
+
+    cuda_graphs.Recording.run = noted  # type: ignore[method-assign]
+    try:
+        model = Block().to(GPU)
+        fast, kept = recorded(model), []
+        with torch.no_grad():
+            for _ in range(8):
+                x = rand(2, 32, 128)
+                kept.append((fast(x), model(x), copy.deepcopy(model).double()(x.double())))
+                model.up.weight.mul_(1.01)
+            for found, eager, reference in kept:
+                same(found, eager, reference, factor=3.0)
+    finally:
+        cuda_graphs.Recording.run = run  # type: ignore[method-assign]
+    assert replays >= 6, f"{replays} of 8 calls were replayed"
+    return f"{replays} of 8 calls were replayed"
+
+
+@check("host/cuda graphs, random and changed")
+def _(_: Any) -> str:
+    """Random numbers differ from replay to replay, and a buffer of the caller's is changed each time."""
+    total = torch.zeros(1000, device=GPU)
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        total.add_(1)
+        return F.dropout(x, 0.5)
+
+    fast, x = recorded(program), torch.ones(1000, device=GPU)
+    with torch.no_grad():
+        found = [fast(x) for _ in range(6)]
+    assert all(not torch.equal(a, b) for a, b in pairwise(found)), "the same numbers again"
+    assert all(set(y.unique().tolist()) == {0.0, 2.0} for y in found), "not a dropout"
+    assert bool((total == 6).all()), f"changed {float(total[0]):g} times, not 6"
+    return ""
+
+
 @check("host/several gpus")
 def _(_: Any) -> str:
     if torch.cuda.device_count() < 2:
@@ -694,6 +750,17 @@ def _(_: Any) -> str:
     x = rand(1024)
     fast = compiled(lambda x: (x * 2 + 1).relu())
     return f"compiled {microseconds(lambda: fast(x)):.1f} us, eager {microseconds(lambda: (x * 2 + 1).relu()):.1f} us"
+
+
+@check("cost/cuda graphs")
+def _(_: Any) -> str:
+    """A forward of a small model of many kernels."""
+    model, x = nn.Sequential(*(Block() for _ in range(6))).to(GPU).eval(), rand(1, 16, 128)
+    with torch.no_grad():
+        plain, graphs = compiled(model), recorded(model)
+        texts = [f"{name} {microseconds(lambda f=f: f(x), calls=30):.0f} us"
+                 for name, f in (("eager", model), ("compiled", plain), ("recorded", graphs))]  # fmt: skip
+    return ", ".join(texts)
 
 
 @check("cost/call of a small graph, inductor")

@@ -16,7 +16,8 @@ from xdsl.dialects.builtin import ModuleOp
 from ..lowering.options import Options
 from .attention_masks import without_needless_masks
 from .compiled import CompiledGraph, EagerGraph, without_wrapper
-from .import_fx import UnsupportedGraph, import_graph
+from .cuda_graphs import Arguments, Unrecordable, graphed
+from .import_fx import ImportedGraph, UnsupportedGraph, import_graph
 from .locations import module_name
 from .outputs import OutputRecipe
 from .torch_compat import (
@@ -141,6 +142,7 @@ class Backend:
                 imported = import_graph(graph, _placeholder_names(graph, names))
                 if others := {d for d in imported.devices if d.partition(":")[0] not in DEVICES}:
                     raise UnsupportedGraph(f"tensors of {' and '.join(sorted(others))} are not compiled")
+                plan = self._recording_plan(kind, imported)
                 compilation = self.compile(imported.module, self.options)
             except UnsupportedGraph as error:
                 log.warning("a graph runs eagerly: %s", error)
@@ -148,10 +150,28 @@ class Backend:
                 return EagerGraph(graph, str(error))
         self.tell(kind, graph, compilation, "")
         direct = kind == "inference" and leaves_nothing_to_do(graph)
-        compiled = CompiledGraph(compilation.graph, OutputRecipe(imported.outputs), imported.constants, direct)
+        run = compilation.graph if plan is None else self._recorded(compilation, plan)
+        compiled = CompiledGraph(run, OutputRecipe(imported.outputs), imported.constants, direct)
         if kind == "backward" and self.cacheable and (release := hold_cached()) is not None:
             compiled.before_first_call(release)
         return compiled
+
+    def _recording_plan(self, kind: str, imported: ImportedGraph) -> Arguments | None:
+        """What a recording of the graph needs to know, None where there is to be none."""
+        if kind != "inference" or not self.options.cuda_graphs:
+            return None
+        try:
+            return Arguments.of(imported.module, imported.devices)
+        except Unrecordable as reason:
+            log.info("a graph is not recorded as a CUDA graph: %s", reason)
+            return None
+
+    def _recorded(self, compilation: Compilation, plan: Arguments) -> Callable[[list[Any]], Sequence[Any]]:
+        try:
+            return graphed(compilation.graph, plan, compilation.calls)
+        except Unrecordable as reason:
+            log.info("a graph is not recorded as a CUDA graph: %s", reason)
+            return compilation.graph
 
     def tell(self, kind: str, graph: GraphModule, compilation: Compilation | None, reason: str) -> None:
         if self.watch is not None:

@@ -13,7 +13,7 @@ from ..dialects.errors import LamellaError
 from ..lowering.options import Options
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-"""torch.compile's modes. All of them compile alike: the host program is native and nothing is autotuned."""
+"""torch.compile's modes. All of them compile alike; `reduce-overhead` also asks for `cuda_graphs`."""
 
 
 class OptionError(LamellaError, ValueError):
@@ -29,6 +29,8 @@ def parse_options(options: Any = None, mode: str | None = None) -> Options:
     known = {f.name: f for f in fields(Options)}
     hints = get_type_hints(Options)
     given: dict[str, Any] = dict(options or {})
+    if mode == "reduce-overhead":
+        given.setdefault("cuda_graphs", True)
     for name, value in given.items():
         if name not in known:
             near = get_close_matches(str(name), known, 1)

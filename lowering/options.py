@@ -11,12 +11,12 @@ class Options:
 
     `dump` (LAMELLA_DUMP): a folder for one numbered `.mlir` file per stage and `kernels.json`. `numerics`: "fast" keeps
     f32 between fused f16/bf16 operations, "eager" rounds where eager rounds. `random`: "philox" makes random numbers in
-    kernels, "eager" has ATen make them, which are eager's own. `target`: "host" or a name that
-    `CpuTarget.from_name` takes. `cache`: use the cache on disk. `verify`: verify the module between passes.
+    kernels, "eager" has ATen make them, which are eager's own. `target`: "host", or a name that `CpuTarget.from_name`
+    or `GpuTarget.from_name` takes. `cache`: use the cache on disk. `verify`: verify the module between passes.
     `threads`: let kernels run on torch's thread pool. `strict` (LAMELLA_STRICT): a bug of this compiler is an error;
     without it and `verify`, the graph that met it runs eagerly, with a warning. `activation_memory_budget`: the share,
     between 0 and 1, of the bytes which training would best keep for the backward that it may keep; None is torch's own
-    setting of that name.
+    setting of that name. `cuda_graphs`: graphs for inference on a GPU are recorded at their second call and replayed.
     """
 
     dump: str | None = None
@@ -28,6 +28,7 @@ class Options:
     threads: bool = True
     strict: bool = False
     activation_memory_budget: float | None = None
+    cuda_graphs: bool = False
 
     @property
     def key(self) -> str:
