@@ -89,6 +89,7 @@ def integers_below(call: Call, size: int | Any) -> Value:
 def bernoulli_of(call: Call, p: Value | float) -> Value:
     """True with probability p."""
     if isinstance(p, Value):
+        p = p.opmath()
         return uniform_of(call, p.dtype) < p
     (word,) = bits(call)
     limit = int(p * 2.0**64) - (1 << 63)

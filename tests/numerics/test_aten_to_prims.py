@@ -138,7 +138,9 @@ def module_of(call: Recorded) -> tuple[ModuleOp, list[torch.Tensor]]:
 
 
 def is_covered(call: Recorded) -> bool:
-    """Tensors that our types can say, on the CPU."""
+    """Tensors that our types can say, on the CPU, and no generator of its own."""
+    if any(isinstance(a, torch.Generator) for a in call.args):
+        return False
     tensors = [t for t in flat([*call.args, *call.outputs]) if isinstance(t, torch.Tensor)]
     return all(t.layout is torch.strided and not t.is_quantized and not t.is_complex() for t in tensors)
 

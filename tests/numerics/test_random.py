@@ -114,6 +114,10 @@ def test_distribution(name: str, dtype: torch.dtype) -> None:
 DISCRETE: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
     "bernoulli": (lambda x: torch.empty_like(x).bernoulli_(0.3), lambda k: torch.tensor([0.7, 0.3])),
     "bernoulli of a tensor": (lambda x: torch.bernoulli(torch.full_like(x, 0.3)), lambda k: torch.tensor([0.7, 0.3])),
+    "bernoulli of halves": (
+        lambda x: torch.bernoulli(torch.full_like(x, 0.25, dtype=torch.bfloat16)),
+        lambda k: torch.tensor([0.75, 0.25]),
+    ),
     "never": (lambda x: torch.empty_like(x).bernoulli_(0.0), lambda k: torch.tensor([1.0])),
     "always": (lambda x: torch.empty_like(x).bernoulli_(1.0), lambda k: torch.tensor([0.0, 1.0])),
     "randint": (lambda x: torch.randint(0, 7, x.shape), lambda k: torch.full((7,), 1 / 7)),
