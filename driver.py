@@ -138,7 +138,7 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None) 
         (
             "aten-canonicalize",
             "aten-channels-last",
-            *(["aten-devices"] if gpu else []),
+            *(["aten-devices", "aten-pad-products"] if gpu else []),
             f"aten-to-prims{{random={options.random}}}",
             f"prims-canonicalize{{numerics={options.numerics}}}",
             "prims-to-loop",

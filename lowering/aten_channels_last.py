@@ -37,6 +37,9 @@ FREE: Final = frozenset(f"aten.{name}" for name in f"{_POINTWISE} {_OF_IMAGES}".
 READERS: Final = frozenset({"aten.mean.dim", "aten.sum.dim_IntList", "aten.amax", "aten.amin"})
 """Operators that read images of any layout, and whose results have none."""
 
+TENSOR_CORE_DTYPES: Final = frozenset({"f16", "bf16"})
+"""On a GPU, cuDNN reorders images of these only."""
+
 
 @dataclass(frozen=True)
 class AtenChannelsLast(ModulePass):
@@ -114,7 +117,7 @@ def _joined(a: _Region, b: _Region, region_of: dict[SSAValue, _Region]) -> _Regi
 
 
 def is_convolution(op: Operation) -> bool:
-    """Whether it is one of images on the CPU, and not a transposed one."""
+    """Whether it is one of images, and not a transposed one."""
     if not isinstance(op, AtenOp) or op.name != "aten.convolution":
         return False
     return _is_image(op.operands[0]) and _is_image(op.operands[1]) and op.arg("transposed") is False
@@ -134,7 +137,7 @@ def _takes_any(op: Operation, v: SSAValue) -> bool:
 
 def _is_image(v: SSAValue, of_one_pixel: bool | None = None) -> bool:
     t = v.type
-    if not (isinstance(t, TensorType) and t.rank == 4 and t.device == "cpu"):
+    if not isinstance(t, TensorType) or t.rank != 4 or (t.device != "cpu" and t.dtype not in TENSOR_CORE_DTYPES):
         return False
     return of_one_pixel is None or (t.shape[2:] == (1, 1)) == of_one_pixel
 

@@ -14,6 +14,7 @@ _HERE = __name__.rpartition(".")[0]
 PASSES: dict[str, str] = {
     "aten-canonicalize": f"{_HERE}.aten_canonicalize:AtenCanonicalize",
     "aten-devices": f"{_HERE}.aten_devices:AtenDevices",
+    "aten-pad-products": f"{_HERE}.aten_pad_products:AtenPadProducts",
     "aten-channels-last": f"{_HERE}.aten_channels_last:AtenChannelsLast",
     "aten-to-prims": f"{_HERE}.aten_to_prims:AtenToPrims",
     "prims-canonicalize": f"{_HERE}.prims_canonicalize:PrimsCanonicalize",

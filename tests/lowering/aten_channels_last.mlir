@@ -51,3 +51,20 @@ func.func @transposed(%x: !sym.t<[2, 8, 16, 16], f32>, %w: !sym.t<[8, 8, 3, 3], 
   %p = aten._adaptive_avg_pool2d(%a, [1, 1]) : (!sym.t<[2, 8, 16, 16], f32>) -> !sym.t<[2, 8, 1, 1], f32>
   func.return %p : !sym.t<[2, 8, 1, 1], f32>
 }
+
+// On a GPU too, of the dtypes that tensor cores take.
+// CHECK-LABEL: func.func @gpu(
+// CHECK: aten.relu({{.*}}) : {{.*}} -> !sym.t<[2, 16, 32, 32], bf16, strides=[16384, 1, 512, 16], device=cuda:0>
+func.func @gpu(%x: !sym.t<[2, 8, 32, 32], bf16, device=cuda:0>, %v: !sym.t<[16, 8, 3, 3], bf16, device=cuda:0>, %w: !sym.t<[4, 16, 1, 1], bf16, device=cuda:0>) -> !sym.t<[2, 4, 32, 32], bf16, device=cuda:0> {
+  %a = aten.convolution(%x, %v, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 8, 32, 32], bf16, device=cuda:0>, !sym.t<[16, 8, 3, 3], bf16, device=cuda:0>) -> !sym.t<[2, 16, 32, 32], bf16, device=cuda:0>
+  %r = aten.relu(%a) : (!sym.t<[2, 16, 32, 32], bf16, device=cuda:0>) -> !sym.t<[2, 16, 32, 32], bf16, device=cuda:0>
+  %c = aten.convolution(%r, %w, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 16, 32, 32], bf16, device=cuda:0>, !sym.t<[4, 16, 1, 1], bf16, device=cuda:0>) -> !sym.t<[2, 4, 32, 32], bf16, device=cuda:0>
+  func.return %c : !sym.t<[2, 4, 32, 32], bf16, device=cuda:0>
+}
+// CHECK-LABEL: func.func @gpu_f32(
+// CHECK-NOT: channels_last
+func.func @gpu_f32(%x: !sym.t<[2, 8, 32, 32], f32, device=cuda:0>, %v: !sym.t<[16, 8, 3, 3], f32, device=cuda:0>, %w: !sym.t<[4, 16, 1, 1], f32, device=cuda:0>) -> !sym.t<[2, 4, 32, 32], f32, device=cuda:0> {
+  %a = aten.convolution(%x, %v, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 8, 32, 32], f32, device=cuda:0>, !sym.t<[16, 8, 3, 3], f32, device=cuda:0>) -> !sym.t<[2, 16, 32, 32], f32, device=cuda:0>
+  %c = aten.convolution(%a, %w, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 16, 32, 32], f32, device=cuda:0>, !sym.t<[4, 16, 1, 1], f32, device=cuda:0>) -> !sym.t<[2, 4, 32, 32], f32, device=cuda:0>
+  func.return %c : !sym.t<[2, 4, 32, 32], f32, device=cuda:0>
+}
