@@ -116,7 +116,7 @@ def calls(module: ModuleOp) -> list[Call]:
     """
     named = {variant: name for name, variant in OUT_VARIANTS.items()}
     return [
-        Call(named.get(op.name, op.name), next(iter(lines(op.location)), "?"), why(op))
+        Call(named.get(op.name, op.name), next((o.place or o.module for o in origins(op.location)), "?"), why(op))
         for f in module.ops
         if isinstance(f, (FuncOp, host.FuncOp))
         for op in f.body.walk()
