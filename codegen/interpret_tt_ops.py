@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -32,6 +33,7 @@ _FLOAT8 = {
 }
 
 
+@cache
 def dtype_of(type: Attribute) -> torch.dtype:
     """The dtype of a value's elements."""
     element = element_of(type)
