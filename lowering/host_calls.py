@@ -50,6 +50,9 @@ SHIMS: dict[str, str] = {
     "aten.cumsum": _CPU + "cumsum",
     "aten.nonzero": _CPU + "nonzero",
     "aten.convolution_backward": _CPU + "convolution_backward",
+    "aten._scaled_dot_product_flash_attention": _CUDA + "_scaled_dot_product_flash_attention",
+    "aten._scaled_dot_product_efficient_attention": _CUDA + "_scaled_dot_product_efficient_attention",
+    "aten._scaled_dot_product_cudnn_attention": _CUDA + "_scaled_dot_product_cudnn_attention",
 }
 """Operators that are called through the shim, whose C form is that of the schema; on a GPU by the name for that."""
 
@@ -70,9 +73,10 @@ def _shim_of(op: AtenOp) -> str | None:
     shim = SHIMS.get(op.name)
     values = (v for v in (*op.operands, *op.results) if isinstance(v.type, TensorType))
     devices = {cast(TensorType, v.type).device for v in values}
-    if shim is None or not shim.startswith(_CPU) or devices <= {"cpu"}:
+    if shim is None or not shim.startswith((_CPU, _CUDA)) or devices <= {"cpu"}:
         return shim
-    return _CUDA + shim.removeprefix(_CPU) if len(devices) == 1 and "cuda" in next(iter(devices)) else None
+    one = len(devices) == 1 and "cuda" in next(iter(devices))
+    return _CUDA + shim.removeprefix(_CPU).removeprefix(_CUDA) if one else None
 
 
 def lower_call(host: HostLowering, op: AtenOp) -> None:
@@ -128,7 +132,8 @@ def _bind_sizes(host: HostLowering, type: TensorType, place: SSAValue) -> None:
 
 def _fits_shim(op: AtenOp) -> bool:
     """Whether every argument has a C form, and none loses its meaning in it."""
-    if any(not isinstance(r.type, (TensorType, NoneType)) for r in op.results):
+    known = (TensorType, NoneType, SymType)
+    if any(not isinstance(t, known) or (isinstance(t, SymType) and t.dtype != "i64") for t in op.result_types):
         return False
     scalars = any(a.element == "number" for a in op.schema.args)
     if scalars and not all(is_float(v.type.dtype) for v in op.operands if isinstance(v.type, TensorType)):
@@ -140,6 +145,8 @@ def _has_form(a: Argument, value: Value) -> bool:
     if a.nested or (a.is_list and (a.optional or a.elements_optional)) or isinstance(value, complex):
         return False
     if a.element == "number" and isinstance(value, sympy.Basic):
+        return False
+    if a.element == "Tensor" and value is None and not a.optional:
         return False
     return a.element in _FORMS
 
@@ -157,14 +164,18 @@ def _call_shim(host: HostLowering, op: AtenOp, shim: str) -> None:
             signature += letter
             operands.append(operand)
     first = None if schema.mutates else _prepare_results(host, op)
+    numbers: dict[int, SSAValue] = {}
     if first is not None:
-        operands += [frame.owned_at(first + i) for i in range(len(op.results))]
+        numbers = {i: frame.words(1) for i, r in enumerate(op.results) if isinstance(r.type, SymType)}
+        operands += [numbers.get(i) or frame.owned_at(first + i) for i in range(len(op.results))]
         signature += "p" * len(op.results)
     with released(frame, (*op.operand_types, *op.result_types)):
         code = frame.call(shim, *operands, signature=signature)
     assert code is not None
     frame.succeeded(code)
     if first is not None:
+        for i, word in numbers.items():
+            _bind_scalar(host, cast(SymType, op.results[i].type), word)
         _finish_results(host, op, first)
         return
     for i, result in enumerate(op.results):
