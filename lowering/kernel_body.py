@@ -8,6 +8,7 @@ vectors, masked in its last step, or element by element on a target without mask
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import sympy
@@ -207,6 +208,16 @@ class KernelBody:
             mask, other, invariant = None, None, False
         if near and step > 1 and mask is None:
             return memory.load_strided(element, pointer, step, lanes.lanes, lanes.left, invariant)
+        if near and step > 1 and lanes.mask is None:
+            # all lanes are on but at the ends of a row
+            some, all_on = mask, b.intrinsic("vector.reduce.and", (cast(SSAValue, mask),), i1)
+
+            def one_by_one() -> list[SSAValue]:
+                each = b.gep(pointer, at.offsets(step), element.memory)
+                return [memory.load_lanes(element, each, None, lanes.lanes, some, other, False)]
+
+            whole = partial(memory.load_strided, element, pointer, step, lanes.lanes, None, False)
+            return b.when(all_on, lambda: [whole()], one_by_one)[0]
         if step not in (None, 1, -1):
             pointer, step = b.gep(pointer, at.offsets(step), element.memory), None
         ahead = op.attributes.get("prefetch")

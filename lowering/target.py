@@ -55,7 +55,7 @@ class CpuTarget:
 
 
 L3_PER_CORE = 16 << 20
-"""Bytes of the last cache that a core may count on at most: a virtual machine is told the size of the whole socket's."""
+"""Bytes of the last cache that a core may count on at most: a virtual machine is told the size of a socket's."""
 
 _X86 = "x86_64-unknown-linux-gnu"
 

@@ -280,6 +280,30 @@ def test_vectors_that_a_mask_leaves_out(dtype: str, step: int, target: str) -> N
     assert torch.equal(y, torch.cat([first, x[:2, ::step]]))
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("step", [2, 3])
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "i1"])
+def test_strided_vectors_at_the_ends_of_a_row(dtype: str, step: int, target: str, guarded) -> None:
+    """The first and the last lanes are left out, and nothing behind the row is read."""
+    x_type, y_type = f"!sym.t<[s0], {dtype}>", f"!sym.t<[s1], {dtype}>"
+    text = grid_kernel(
+        f"%x: {x_type}",
+        f"%y: {y_type}",
+        f"""loop.for [d0 = s1] {vector("d0", 16, 2)} {{
+          %0 = loop.load %x[{step}*d0 - 4] mask [ge({step}*d0, 4), lt({step}*d0, s0 + 4)] : {x_type}
+          loop.store %0, %y[d0] : {y_type}
+          loop.yield
+        }}""",
+        sizes="s0, s1",
+    )
+    for n in (1, 40, 250):
+        x = sample(dtype, n)
+        padded = torch.cat([torch.zeros(4, dtype=x.dtype), x, torch.zeros(step * 40, dtype=x.dtype)])[::step]
+        y = torch.ones(len(padded), dtype=x.dtype)
+        assert run(text, [guarded(x), y], [n, len(y)], target) == 0
+        assert torch.equal(y, padded)
+
+
 @pytest.mark.parametrize("lanes", [1, 16])
 def test_layouts(lanes: int) -> None:
     """Strides of the types are followed, on loads and on stores, symbolic ones too."""
