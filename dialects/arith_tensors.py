@@ -15,7 +15,16 @@ from xdsl.dialects import arith
 from xdsl.dialects.arith import Arith
 from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, container_of, i1, i64
 from xdsl.ir import Attribute, Dialect
-from xdsl.irdl import AnyAttr, AttrConstraint, IRDLOperation, OperandDef, ResultDef, VarConstraint, irdl_op_definition, traits_def
+from xdsl.irdl import (
+    AnyAttr,
+    AttrConstraint,
+    IRDLOperation,
+    OperandDef,
+    ResultDef,
+    VarConstraint,
+    irdl_op_definition,
+    traits_def,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
@@ -163,7 +172,6 @@ for _op, _operand, _names in (
     _syntax(_op, _parse_compare(_op, _names))
 _widen(arith.SelectOp, (_BOOLS, _ANY, _ANY), _ANY, _check_select)
 _syntax(arith.SelectOp, _parse_select, _print_select)
-
 
 
 @irdl_op_definition
