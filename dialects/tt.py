@@ -5,6 +5,7 @@ Beside the ops here, `arith`, `math` (on tensors: `arith_tensors.py`), `scf` and
 
 from xdsl.ir import Dialect
 
+from .arith_tensors import ARITH as ARITH  # whoever makes kernels has arith of tensors
 from .tt_descriptor import (
     DescriptorGatherOp,
     DescriptorLoadOp,
