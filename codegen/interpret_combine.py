@@ -26,6 +26,7 @@ IDENTITY: dict[str, Callable[[torch.dtype], float | int | bool]] = {
     "argmax": _lowest,
     "argmin": _highest,
     "logaddexp": _lowest,
+    "expsum": _lowest,
 }
 """What a kind gives of nothing, and what takes the place of points that do not exist."""
 
@@ -37,6 +38,8 @@ def combine(kind: str, x: Tensor, axes: int, where: Tensor | None) -> tuple[Tens
     if where is not None:
         x = torch.where(where, x, torch.tensor(IDENTITY[kind](x.dtype), dtype=x.dtype))
     x = _flat(x, axes)
+    if kind == "expsum":
+        return _expsum(x)
     if x.shape[-1] == 0:
         dtype = torch.int64 if kind.startswith("arg") else x.dtype
         value = 0 if kind.startswith("arg") else IDENTITY[kind](x.dtype)
@@ -69,6 +72,14 @@ _REDUCE: dict[str, Callable[[Tensor], Tensor]] = {
     "argmax": lambda x: _order(x).argmax(-1),
     "argmin": lambda x: _order(x).argmin(-1),
 }
+
+
+def _expsum(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest value m, and the sum of exp(x - m); -inf and 0 of nothing."""
+    if x.shape[-1] == 0:
+        return torch.full(x.shape[:-1], -torch.inf, dtype=x.dtype), x.sum(-1)
+    m = x.amax(-1)
+    return m, (x - m.unsqueeze(-1)).exp().sum(-1)
 
 
 def _welford(x: Tensor, where: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -31,8 +31,8 @@ class Machine:
     """Cache sizes in bytes, and the number of threads that a launch should keep busy.
 
     `hold` is what a grid point keeps of a row from loop to loop, half of `l2` where it is 0. `rows` is how many a part
-    of a reduction to columns has at least. `launch` and `fork` are microseconds, `speed` the bytes that one thread
-    moves in one.
+    of a reduction to columns has at least. `one_pass`: the variance of a row that is not at hand reads it once.
+    `launch` and `fork` are microseconds, `speed` the bytes that one thread moves in one.
     """
 
     l1: int = 48 << 10
@@ -41,6 +41,7 @@ class Machine:
     threads: int = 16
     hold: int = 0
     rows: int = 0
+    one_pass: bool = False
     launch: float = LAUNCH_US
     fork: float = FORK_US
     speed: float = BYTES_PER_US

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects import expr
+from ..dialects.expr import Dim
 from ..dialects.loop import DimsAttr, IndexAttr, IndexOp, LoadOp, LoopDim, NestOp, YieldOp
 from ..dialects.tensor import TensorType, itemsize
 from .fuse_cost import Hints, Machine
@@ -45,8 +46,12 @@ def split_reductions(ops: Sequence[Operation], machine: Machine, hints: Hints) -
             found.append(o)
             continue
         pieces: list[Operation] = [o]
-        if [k.data for k in o.combine.data] == ["welford"] and _in_two_passes(o, machine, hints):
-            pieces = two_passes(o)
+        if [k.data for k in o.combine.data] == ["welford"]:
+            if machine.one_pass and not _is_at_hand(o, machine, hints):
+                found += _in_parts(o, machine, hints)
+                continue
+            if _in_two_passes(o, machine, hints):
+                pieces = two_passes(o)
         for piece in pieces:
             found += _in_parts(piece, machine, hints) if isinstance(piece, NestOp) else [piece]
     return found
@@ -57,8 +62,11 @@ def split_reductions(ops: Sequence[Operation], machine: Machine, hints: Hints) -
 
 def _in_two_passes(o: NestOp, machine: Machine, hints: Hints) -> bool:
     """Whether the second pass finds what the first read in the cache, or there are too few results for the threads."""
-    row = hints.points(tuple(o.reduce)) * 4
-    return row <= machine.row or hints.points(tuple(o.dims)) < machine.threads
+    return _is_at_hand(o, machine, hints) or hints.points(tuple(o.dims)) < machine.threads
+
+
+def _is_at_hand(o: NestOp, machine: Machine, hints: Hints) -> bool:
+    return hints.points(tuple(o.reduce)) * 4 <= machine.row
 
 
 def two_passes(o: NestOp) -> list[Operation]:
@@ -86,13 +94,7 @@ def _quotient(o: NestOp, total: SSAValue, index: IndexAttr) -> NestOp:
     t = tensor_type(total)
     n = expr.product(d.extent for d in o.reduce)
     sum_ = LoadOp.make(total, index, location=o.location)
-    ops: list[Operation] = [sum_]
-    if isinstance(n, int):
-        value = FloatAttr(float(n), t.element)  # pyright: ignore
-        ops.append(arith.ConstantOp.create(result_types=[t.element], properties={"value": value}, location=o.location))
-    else:
-        ops.append(IndexOp.make(n, o.location))
-        ops.append(arith.SIToFPOp.create(operands=ops[-1].results, result_types=[t.element], location=o.location))
+    ops: list[Operation] = [sum_, *_number(n, t, o)]
     ops.append(_binary(arith.DivfOp, sum_.res, ops[-1].results[0], o))
     ops.append(YieldOp.create(operands=ops[-1].results, location=o.location))
     return _nest(o, o.dims, Block(ops), [t])
@@ -107,7 +109,8 @@ def _binary(cls: type[Operation], a: SSAValue, b: SSAValue, o: Operation) -> Ope
 
 
 def _in_parts(o: NestOp, machine: Machine, hints: Hints) -> list[Operation]:
-    if not o.combine.data or any(k.data not in _PARTED for k in o.combine.data):
+    kinds = {k.data for k in o.combine.data}
+    if not kinds or (kinds != {"welford"} and not kinds <= _PARTED):
         return [o]
     results, points = hints.points(tuple(o.dims)), hints.points(tuple(o.reduce))
     if results * points < LEAST:
@@ -140,6 +143,22 @@ def _is_column(o: NestOp) -> bool:
 
 def in_parts(o: NestOp, k: int, rows: int) -> list[Operation]:
     """A reduction of parts of `rows` along its k-th reduce dim, and the reduction of its results."""
+    part, count, points = _part(o, k, rows)
+    index = IndexAttr.get([expr.symbol("r0"), *(x.symbol for x in o.dims)])
+    over = DimsAttr.get([LoopDim("r0", 0, count)])
+    if [k.data for k in o.combine.data] == ["welford"]:
+        return [part, *_merged(o, part, index, over, points)]
+    loads = [LoadOp.make(r, index, location=o.location) for r in part.res]
+    last = YieldOp.create(operands=[load.res for load in loads], location=o.location)
+    final = _nest(o, o.dims, Block([*loads, last]), [tensor_type(r) for r in o.res], over)
+    for old, new in zip(o.res, final.res, strict=True):
+        old.replace_all_uses_with(new)
+        new.name_hint = old.name_hint
+    return [part, final]
+
+
+def _part(o: NestOp, k: int, rows: int) -> tuple[NestOp, Dim, Dim]:
+    """The reductions of parts, how many there are, and how many points the part `r0` has."""
     d = o.reduce[k]
     parts = expr.ceildiv(d.extent, rows)
     names = {x.symbol: expr.symbol(f"d{i + 1}") for i, x in enumerate(o.dims)}
@@ -153,17 +172,52 @@ def in_parts(o: NestOp, k: int, rows: int) -> list[Operation]:
     body = substitute_body(o.body.block, names, known)
     shape = [x.extent for x in dims]
     types = [tensor_type(r).with_(shape=shape) for r in o.res]
-    part = _nest(o, DimsAttr.get(dims), body, types, DimsAttr.get(reduce))
-    index = IndexAttr.get([expr.symbol("r0"), *(x.symbol for x in o.dims)])
-    loads = [LoadOp.make(r, index, location=o.location) for r in part.res]
-    last = YieldOp.create(operands=[load.res for load in loads], location=o.location)
-    final = _nest(
-        o, o.dims, Block([*loads, last]), [tensor_type(r) for r in o.res], DimsAttr.get([LoopDim("r0", 0, parts)])
+    part = NestOp.make(
+        DimsAttr.get(dims),
+        body,
+        types,
+        reduce=DimsAttr.get(reduce),
+        combine=[k.data for k in o.combine.data],
+        location=o.location,
+        attributes=dict(o.attributes),
     )
-    for old, new in zip(o.res, final.res, strict=True):
-        old.replace_all_uses_with(new)
-        new.name_hint = old.name_hint
-    return [part, final]
+    points = expr.product(x.extent for x in reduce)
+    return part, parts, expr.substitute(points, {chunk: expr.symbol("r0")})
+
+
+def _merged(o: NestOp, part: NestOp, index: IndexAttr, over: DimsAttr, points: Dim) -> list[NestOp]:
+    """Mean and sum of squared deviations from those of parts with n points (Chan et al., 1979):
+    mean = sum(n mean_p) / sum(n),  m2 = sum(m2_p + n (mean_p - mean)**2).
+    """
+    t, plain = tensor_type(o.res[0]), tuple(d.symbol for d in o.dims)
+    at = IndexAttr.get(plain if o.out is None else o.out)
+    mean_p = LoadOp.make(part.res[0], index, location=o.location)
+    count = _number(points, t, o)
+    weighted = _binary(arith.MulfOp, mean_p.res, count[-1].results[0], o)
+    last = YieldOp.create(operands=weighted.results, location=o.location)
+    total = _nest(o, o.dims, Block([mean_p, *count, weighted, last]), [t], over)
+    mean = _quotient(o, total.res[0], at)
+    mean_p, m2_p = (LoadOp.make(r, index, location=o.location) for r in part.res)
+    known, count = LoadOp.make(mean.res[0], at, location=o.location), _number(points, t, o)
+    apart = _binary(arith.SubfOp, mean_p.res, known.res, o)
+    square = _binary(arith.MulfOp, apart.results[0], apart.results[0], o)
+    between = _binary(arith.MulfOp, square.results[0], count[-1].results[0], o)
+    both = _binary(arith.AddfOp, m2_p.res, between.results[0], o)
+    last = YieldOp.create(operands=both.results, location=o.location)
+    ops = [mean_p, m2_p, known, *count, apart, square, between, both, last]
+    m2 = _nest(o, o.dims, Block(ops), [tensor_type(o.res[1])], over)
+    o.res[0].replace_all_uses_with(mean.res[0])
+    o.res[1].replace_all_uses_with(m2.res[0])
+    return [total, mean, m2]
+
+
+def _number(n: Dim, t: TensorType, o: NestOp) -> list[Operation]:
+    """Ops whose last one gives a number as a float."""
+    if isinstance(n, int):
+        value = FloatAttr(float(n), t.element)  # pyright: ignore
+        return [arith.ConstantOp.create(result_types=[t.element], properties={"value": value}, location=o.location)]
+    number = IndexOp.make(n, o.location)
+    return [number, arith.SIToFPOp.create(operands=number.results, result_types=[t.element], location=o.location)]
 
 
 def _copy(o: NestOp) -> Block:

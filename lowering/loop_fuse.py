@@ -57,6 +57,7 @@ class LoopFuse(ModulePass):
     threads: int = 16
     hold: int = 0
     rows: int = 0
+    one_pass: bool = False
     launch: float = LAUNCH_US
     fork: float = FORK_US
     speed: float = BYTES_PER_US

@@ -21,7 +21,8 @@ from .fuse_cost import Hints
 from .gpu_target import GpuTarget
 from .host_devices import on_gpu
 from .schedule_access import collapse
-from .tile_choice import tile_kernel
+from .tile_choice import ROW, tile_kernel
+from .tile_online import one_pass
 from .tile_phases import split_phases
 from .tile_spill import spill
 
@@ -56,5 +57,6 @@ class LoopTile(ModulePass):
                 if len(parts) == 1:
                     spill(part, launches[name])
                 collapse(part, known)
+                one_pass(part, ROW)
                 tile_kernel(part, target, known)
         self.statistics["kernels"] = len(kernels)

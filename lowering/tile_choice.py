@@ -11,10 +11,10 @@ import math
 from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, i64
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from ..dialects import expr
-from ..dialects.loop import ForOp, KernelOp, LoopDim, ScanOp, ScratchOp, body_ops
+from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, ScanOp, ScratchOp, body_ops
 from ..dialects.tensor import itemsize
 from .fuse_cost import Hints
 from .gpu_target import GpuTarget
@@ -31,8 +31,15 @@ ROW = 16 << 10
 CHUNK = 4096
 """Elements that a program has at hand of a longer one."""
 
-COLUMNS = 128
-"""Columns that a program reduces side by side."""
+AGAIN = 16 << 10
+"""Elements that a program of the most threads has at hand of a row that it goes through again: the fewer programs there
+are at a time, the more of their rows are still in the L2 cache."""
+
+COLUMNS = 512
+"""Bytes of columns that a program reduces side by side."""
+
+BLOCK = 8192
+"""Elements of these columns that it has at hand."""
 
 SQUARE = 64
 """Rows and columns of a tile that is transposed."""
@@ -44,6 +51,10 @@ SMALL = 1024
 def tile_kernel(kernel: KernelOp, target: GpuTarget, hints: Hints) -> None:
     """Set `tile`, `warps` and `stages` of a kernel and `tile` of its loops."""
     Tiling(kernel, target, hints).choose()
+
+
+_WIDE = ("argmax", "argmin", "welford")
+"""Reductions that carry one value more than they give."""
 
 
 def power(n: int) -> int:
@@ -62,8 +73,8 @@ class Tiling:
         self.tiles: dict[str, int] = {d.name: 1 for d in self.grid}
         self.loop_tiles: dict[ForOp, dict[str, int]] = {o: {} for o in self.loops}
         self.pinned = {s.name for o in self.loops for d in o.dims for s in expr.symbols(d.lo) | expr.symbols(d.hi)}
-        self.ordered = ordered_dims(kernel)
-        self.pinned |= self.ordered
+        self.pinned |= ordered_dims(kernel)
+        self._is_long = False
         self.kept = {
             s.name
             for a in self.found
@@ -74,7 +85,7 @@ class Tiling:
 
     def choose(self) -> None:
         if not self.loops:
-            elements = self._flat()
+            self._write(self._flat(), 8)
         else:
             inside = [a for o in self._outer() for a in accesses(body_ops(o.body))]
             column = self._best(self.grid, inside)
@@ -83,8 +94,11 @@ class Tiling:
             across = column is not None and self._weight(column, inside) > (
                 0 if best is None else self._weight(best, inside)
             )
-            elements = self._columns(column) if across and column is not None else self._rows(best)
-        self._write(elements)
+            if across and column is not None:
+                self._write(self._columns(column), 32)
+            else:
+                elements, narrow = self._rows(best), 4 if best is None else self._narrow(best)
+                self._write(elements, self._per_thread(elements, narrow))
 
     def _outer(self) -> list[ForOp]:
         return [o for o in self.kernel.body.block.ops if isinstance(o, ForOp)]
@@ -203,7 +217,28 @@ class Tiling:
         sizes = {d.name: power(self._size(d)) for _, d in chain}
         known = all(at_most(d) is not None for _, d in chain)
         whole = math.prod(sizes.values())
-        return self._fill(chain, vector, whole if known and whole <= ROW else CHUNK)
+        if known and whole <= ROW:
+            return self._fill(chain, vector, whole)
+        self._is_long = True
+        return self._fill(chain, vector, AGAIN // power(self._carried()) if self._reads_again() else CHUNK)
+
+    def _carried(self) -> int:
+        """Values that a loop carries for each lane, at most."""
+        return max((len(o.res) + sum(k.data in _WIDE for k in o.reduce.data) for o in self.loops), default=1)
+
+    def _per_thread(self, elements: int, narrow: int) -> int:
+        """Elements of a row's tile for a thread: as many bytes as are in flight well, or the most threads."""
+        if elements < ROW and self._is_long and self._reads_again():
+            return max(elements // 1024, 4)
+        return 16 if self._carried() > 1 else max(16, min(32, 64 // narrow))
+
+    def _reads_again(self) -> bool:
+        """Whether several loops read one buffer that is not small."""
+        times: dict[SSAValue, int] = {}
+        for o in self._outer():
+            for buffer in {buffer_of(a) for a in accesses(body_ops(o.body)) if isinstance(a, LoadOp)}:
+                times[buffer] = times.get(buffer, 0) + (self.hints.bytes(buffer) > self.target.l2 // 4)
+        return max(times.values(), default=0) > 1
 
     def _fill(self, chain: list[tuple[ForOp, LoopDim]], vector: LoopDim | None, budget: int) -> int:
         """Tiles of nested loops with `budget` points, from the dim that is `vector` or scanned, or the last, outwards.
@@ -214,7 +249,7 @@ class Tiling:
         first = scanned or {vector.name if vector is not None else ""}
         elements = 1
         for o, d in sorted(reversed(chain), key=lambda x: (x[1].name not in self.kept, x[1].name not in first)):
-            if d.name in self.ordered:
+            if d.name in self.pinned:
                 continue
             size = power(self._size(d))
             tile = size if d.name in self.kept else min(size, max(1, budget // elements))
@@ -240,8 +275,8 @@ class Tiling:
 
     def _columns(self, vector: LoopDim) -> int:
         """Tiles of a kernel that reduces along the outer dims of what it reads."""
-        tile = min(COLUMNS, power(self._size(vector)))
-        self.tiles[vector.name] = tile
+        tile = min(COLUMNS // self._narrow(vector), power(self._size(vector)))
+        self.tiles[vector.name] = max(tile, 1)
         while self._programs() < 2 * self.target.processors and self.tiles[vector.name] > 32:
             self.tiles[vector.name] //= 2
         chains = self._chains()
@@ -251,18 +286,19 @@ class Tiling:
         )
         while held * self.tiles[vector.name] > ROW and self.tiles[vector.name] > 1:
             self.tiles[vector.name] //= 2
-        budget = max(1, CHUNK // self.tiles[vector.name])
+        budget = max(1, BLOCK // self.tiles[vector.name])
         return self.tiles[vector.name] * max(self._fill(chain, None, budget) for chain in chains)
 
     # The result
 
-    def _write(self, elements: int) -> None:
+    def _write(self, elements: int, per_thread: int) -> None:
+        """Set the attributes, for a tile of so many elements."""
         _set(self.kernel, self.tiles)
         for o, tiles in self.loop_tiles.items():
             _set(o, tiles)
-        per_thread = 8 if not self.loops else 16
-        warps = min(max(elements // (32 * per_thread), 1), 32)
-        self.kernel.attributes["warps"] = IntegerAttr(warps if elements < 1024 else max(warps, 4), i64)
+        least = 1 if elements < 1024 else 2 if self.loops else 4
+        warps = min(max(elements // (32 * per_thread), least), 32)
+        self.kernel.attributes["warps"] = IntegerAttr(warps, i64)
         self.kernel.attributes["stages"] = IntegerAttr(3, i64)
 
 

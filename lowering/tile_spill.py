@@ -20,9 +20,12 @@ MOST = 32 << 10
 
 def spill(kernel: KernelOp, launches: list[Any]) -> None:
     """Give a kernel a buffer for each scratch that it cannot keep; its launches pass one."""
+    loops = [o for o in body_ops(kernel.body) if isinstance(o, ForOp)]
+    # dims that bounds of other loops are made of are gone through one by one
+    alone = {s for o in loops for d in o.dims for s in expr.symbols(d.lo) | expr.symbols(d.hi)}
     for op in [o for o in kernel.body.block.ops if isinstance(o, ScratchOp)]:
         found = [a for a in accesses(body_ops(kernel.body)) if buffer_of(a) is op.res]
-        if not _kept(op, found):
+        if any(alone & expr.symbols(e) for a in found for e in a.index) or not _kept(op, found):
             _move(kernel, op, found, launches)
 
 

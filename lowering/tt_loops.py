@@ -144,7 +144,7 @@ class TileLoop:
                 state = [b.select(valid, s, n) for s, n in zip(state, nothing, strict=True)]
                 state = in_shape(b, state, self.full)
             if looped:
-                state = r.combine(values[at : at + len(state)], state)
+                state = r.join(values[at : at + len(state)], state)
                 at += len(state)
             result += state
         return result

@@ -41,6 +41,10 @@ class Reduction(Protocol):
         """Two states as one; in any order."""
         ...
 
+    def join(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
+        """A state with that of a later point."""
+        ...
+
     def results(self, state: State) -> list[SSAValue]:
         """What the reduction yields."""
         ...
@@ -52,6 +56,8 @@ def make(b: TtBuilder, kind: str, type: Attribute, positions: IntegerType) -> Re
         return _Best(b, kind, type, positions)
     if kind == "welford":
         return _Welford(b, type)
+    if kind == "expsum":
+        return _ExpSum(b, type)
     return _Fold(b, kind, type)
 
 
@@ -93,7 +99,17 @@ _INTEGER = {"add": arith.AddiOp, "mul": arith.MuliOp, "max": arith.MaxSIOp, "min
 _FLOAT = {"add": arith.AddfOp, "mul": arith.MulfOp, "max": arith.MaximumfOp, "min": arith.MinimumfOp}
 
 
-class _Fold:
+class _Plain:
+    """A reduction that takes one point as it takes many."""
+
+    def combine(self, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> State:
+        raise NotImplementedError
+
+    def join(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
+        return self.combine(state, new)
+
+
+class _Fold(_Plain):
     """add, mul, max, min, and, or: the state is the value so far. bool and narrow integers are folded in i32."""
 
     size = 1
@@ -118,7 +134,7 @@ class _Fold:
         return state if self.narrow is None else [self.b.resize(state[0], self.narrow)]
 
 
-class _Best:
+class _Best(_Plain):
     """argmax, argmin: the best value and where it was; NaN is best, the first of equals wins."""
 
     size = 2
@@ -132,34 +148,84 @@ class _Best:
         return value if self.narrow is None else self.b.resize(value, i32, self.type != i1)
 
     def identity(self) -> State:
-        """The worst value, behind all others."""
-        last = self.b.constant((1 << (self.positions.width.data - 1)) - 1, self.positions)
-        return [self._wide(identity(self.b, self.kind, self.type)), last]
+        """The worst value at 0: it stays where no value is better, and then 0 is right."""
+        return [self._wide(identity(self.b, self.kind, self.type)), self.b.constant(0, self.positions)]
 
     def state(self, value: SSAValue, position: Callable[[], SSAValue]) -> State:
         return [self._wide(value), position()]
 
+    def _better(self, y: SSAValue, x: SSAValue) -> SSAValue:
+        """Whether `y` replaces `x` wherever it is: greater, or NaN where `x` is not."""
+        b = self.b
+        if self.is_int:
+            return b.compare("sgt" if self.kind == "max" else "slt", y, x)
+        greater = b.compare("ugt" if self.kind == "max" else "ult", y, x)
+        return b.integer(arith.AndIOp, greater, b.compare("oeq", x, x))
+
+    def join(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
+        """Positions grow within a lane, so that only a better value replaces."""
+        take = self._better(new[0], state[0])
+        return [self.b.select(take, n, s) for n, s in zip(new, state, strict=True)]
+
     def combine(self, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> State:
         x, y = a[0], b[0]
         builder, earlier = self.b, self.b.compare("slt", b[1], a[1])
-        if self.is_int:
-            better = builder.compare("sgt" if self.kind == "max" else "slt", y, x)
-            equal = builder.compare("eq", x, y)
-        else:
-            x_nan, y_nan = (tt_math.is_nan(builder, v) for v in (x, y))
-            greater = builder.compare("ugt" if self.kind == "max" else "ult", y, x)
-            better = builder.both(greater, builder.invert(x_nan))
-            both = builder.both(x_nan, y_nan)
-            assert better is not None and both is not None
-            equal = builder.integer(arith.OrIOp, builder.compare("oeq", x, y), both)
-        take = builder.integer(arith.OrIOp, better, builder.integer(arith.AndIOp, equal, earlier))
+        # neither is better than the other: they are equal, or both NaN
+        worse = self._better(x, y)
+        equal = builder.integer(arith.AndIOp, earlier, builder.invert(worse))
+        take = builder.integer(arith.OrIOp, self._better(y, x), equal)
         return [builder.select(take, y, x), builder.select(take, b[1], a[1])]
 
     def results(self, state: State) -> list[SSAValue]:
         return [self.b.resize(state[1], i64)]
 
 
-class _Welford:
+class _ExpSum(_Plain):
+    """The largest value m, and the sum of exp(x - m)."""
+
+    size = 2
+
+    def __init__(self, b: TtBuilder, type: Attribute) -> None:
+        if isinstance(type, IntegerType):
+            raise KernelError(f"no expsum reduction of {type}")
+        self.b, self.type = b, type
+
+    def identity(self) -> State:
+        return [self.b.constant(float("-inf"), self.type), self.b.constant(0.0, self.type)]
+
+    def state(self, value: SSAValue, position: Callable[[], SSAValue]) -> State:
+        return [value, self.b.constant(1.0, self.type)]
+
+    def combine(self, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> State:
+        """max(m, n), and s exp(m - max) + t exp(n - max); what is the largest is not scaled, be it infinite."""
+        s = self.b
+        most = s.float(arith.MaximumfOp, a[0], b[0])
+        zero = same(s, 0.0, most)
+        scaled: State = []
+        for m, total in (a, b):
+            apart = s.select(s.compare("oeq", m, most), zero, s.float(arith.SubfOp, m, most))
+            scaled.append(s.float(arith.MulfOp, total, tt_math.MATH["exp"](s, apart)))
+        return [most, s.float(arith.AddfOp, *scaled)]
+
+    def join(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
+        """With e = exp(-|x - m|): s e + 1 where x is the larger one, else s + e."""
+        s, add, mul = self.b, arith.AddfOp, arith.MulfOp
+        (m, total), (x, one) = state, new
+        equal = s.compare("oeq", x, m)
+        apart = s.select(equal, same(s, 0.0, x), s.float(math.AbsFOp, s.float(arith.SubfOp, x, m)))
+        scale = tt_math.MATH["exp"](s, tt_math.negate(s, apart))
+        grown = s.float(add, s.float(mul, total, scale), one)
+        kept = s.float(add, total, s.float(mul, one, scale))
+        return [s.float(arith.MaximumfOp, m, x), s.select(s.compare("ogt", x, m), grown, kept)]
+
+    def results(self, state: State) -> list[SSAValue]:
+        """Where the largest value is infinite, the difference to itself is NaN."""
+        s = self.b
+        infinite = s.compare("oeq", s.float(math.AbsFOp, state[0]), same(s, float("inf"), state[0]))
+        return [state[0], s.select(infinite, same(s, float("nan"), state[0]), state[1])]
+
+
+class _Welford(_Plain):
     """Mean, sum of squared deviations, and how many values there were (Chan et al., 1979)."""
 
     size = 3
@@ -186,6 +252,18 @@ class _Welford:
         mean = s.float(add, a[0], s.float(mul, apart, share))
         more = s.float(mul, s.float(mul, apart, apart), s.float(mul, a[2], share))
         return [mean, s.float(add, s.float(add, a[1], b[1]), more), n]
+
+    def join(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
+        """n + 1 points: mean + d / (n + 1) and m2 + d (x - the new mean), for d = x - mean."""
+        s, add, mul = self.b, arith.AddfOp, arith.MulfOp
+        (mean, m2, n), (x, _, one) = state, new
+        count = s.float(add, n, one)
+        none = s.compare("oeq", count, same(s, 0.0, count))
+        share = s.float(arith.DivfOp, one, s.select(none, same(s, 1.0, count), count))
+        apart = s.float(arith.SubfOp, x, mean)
+        moved = s.float(add, mean, s.float(mul, apart, share))
+        more = s.float(mul, s.float(mul, apart, s.float(arith.SubfOp, x, moved)), one)
+        return [moved, s.float(add, m2, more), count]
 
     def results(self, state: State) -> list[SSAValue]:
         return state[:2]

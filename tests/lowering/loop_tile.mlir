@@ -70,7 +70,7 @@ builtin.module {
   }
 }
 // CHECK: loop.kernel @{{.*}} grid [d0 = 262144] attributes {{.*}}tile = {d0 = 128 : i64}
-// CHECK: loop.for [r0 = 100] reduce [add] attributes {tile = {r0 = 32 : i64}}
+// CHECK: loop.for [r0 = 100] reduce [add] attributes {tile = {r0 = 64 : i64}}
 
 // -----
 

@@ -26,7 +26,7 @@ from lamella.dialects.text import parse_module, print_module
 from lamella.dialects.verify import verify_op
 from lamella.driver import run_passes
 from lamella.frontend.capture import capture
-from lamella.lowering import tile_choice
+from lamella.lowering import fuse_split, tile_choice
 from lamella.lowering.gpu_target import GpuTarget
 
 FROM_LOOP = f"loop-fuse{{{GpuTarget.from_name('sm_90').machine}}},bufferize,loop-tile,kernel-to-tt"
@@ -335,6 +335,31 @@ def test_other_sizes(name: str) -> None:
     rows, columns = torch.export.Dim("rows", min=2, max=100_000), torch.export.Dim("columns", min=2, max=100_000)
     shapes = ({0: rows, 1: columns},)
     check(DYNAMIC[name], _normal(37, 100), others=[_normal(11, 1300)], scale=100, dynamic_shapes=shapes)
+
+
+@pytest.mark.parametrize("dims", [(0, 2), (0,), (1, 2), (0, 1, 2)])
+def test_variance_in_parts(dims: tuple[int, ...]) -> None:
+    """Means and deviations of parts, which are not all as long, are those of the whole."""
+    passes = FROM_LOOP.replace("hold=65536", "hold=64")
+    x = _normal(37, 11, 10) * 3 + 100
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"LEAST": 4, "CHUNK": 96, "ROWS": 2}.items():
+            patch.setattr(fuse_split, name, value)
+        module = on_gpu(
+            capture(lambda x: torch.var_mean(x, dims), x).module,
+            "aten,prims,loop," + passes.replace("rows=512", "rows=2"),
+        )
+    assert any(o.name == "tt.reduce" and len(o.operands) == 3 for o in module.walk())
+    compare(Program(module, [x]).results, torch.var_mean(x, dims), scale=10)
+
+
+def test_one_pass_over_long_rows() -> None:
+    """The largest value and the sum of exponentials in one loop, with infinities and NaN where eager has them."""
+    inf, n = float("inf"), 20000
+    rows = [torch.full((n,), -inf), _normal(n) * 50, _normal(n).where(torch.arange(n) > 9000, -inf)]
+    rows += [_normal(n).where(torch.arange(n) != 9000, inf), _normal(n).where(torch.arange(n) != 9000, torch.nan)]
+    module = check(lambda x: x.log_softmax(-1), torch.stack(rows))
+    assert next(len(o.results) for o in module.walk() if o.name == "scf.for") == 2
 
 
 def test_wide_indices() -> None:
