@@ -59,6 +59,7 @@ def compile(
     """`torch.compile` with this compiler: a callable like `model`, or a decorator where that is left out.
 
     `options` are the fields of `Options`; `mode` is one of torch.compile's. Raises OptionError at once.
+    With `fullgraph`, calls of functions enter compiled code by TorchDynamo's guards alone (frontend/fast_entry.py).
     """
     import torch
 
@@ -66,7 +67,18 @@ def compile(
 
     wanted = parse_options(options, mode)
     given = {**(options or {}), "cuda_graphs": wanted.cuda_graphs}
-    return torch.compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=lamella, options=given)
+    compiled = torch.compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=lamella, options=given)
+    if not fullgraph:
+        return compiled
+    from .frontend.fast_entry import fast_entry
+    from .frontend.torch_compat import backend_key
+
+    backend = backend_key(lamella, given, dynamic)
+
+    def enter(function: Any) -> Any:
+        return fast_entry(function, lambda entry: entry.backend == backend)
+
+    return enter(compiled) if model is not None else lambda f: enter(compiled(f))
 
 
 def explain(program: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from types import CodeType
 from typing import Any
 from unittest.mock import patch
 
 import torch
+from torch._C._dynamo import eval_frame as _c_eval_frame
 from torch._dynamo import disable
+from torch._dynamo import eval_frame as _eval_frame_module
+from torch._dynamo import utils as _utils
 from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch import config as _functorch_config
 from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache as BypassCache
@@ -20,10 +24,15 @@ from torch._guards import TracingContext
 from torch._higher_order_ops.effects import with_effects
 from torch._inductor.codecache import FxGraphHashDetails
 from torch._inductor.output_code import OutputCode
+from torch.fx import _symbolic_trace
 from torch.utils._python_dispatch import _disable_current_modes
 
 # Their `patch` is installed at run time.
 functorch_config: Any = _functorch_config
+# Not all of their names are declared.
+_eval_frame: Any = _c_eval_frame
+_frames: Any = _eval_frame_module
+_dynamo_utils: Any = _utils
 compiler_config: Any = torch.compiler.config
 
 __all__ = [
@@ -81,6 +90,70 @@ _EFFECTS = (
     "act_input_indices",
 )
 """What AOTAutograd notes about a graph when its calls are not all there is to do."""
+
+
+# ----------------------------------------------------------------------------- code that TorchDynamo made of a function
+
+ENTRY_NAMES: dict[str, Any] = {
+    "callback": _eval_frame.get_eval_frame_callback,
+    "modes": torch._C._len_torch_dispatch_stack,
+    "trace": torch._C._get_tracing_state,
+    "frames": _frames,
+    "symbolic": _symbolic_trace,
+    "profiler": torch.autograd.profiler,
+}
+ENTRY_CONDITION = (
+    "lamella_frames._stance is lamella_ways.stance and lamella_function.__code__ is lamella_code"
+    " and lamella_callback() is None and not lamella_modes() and lamella_trace() is None"
+    " and not lamella_symbolic._is_fx_tracing_flag and not lamella_profiler._is_profiler_enabled"
+)
+"""When the code of a cache entry whose guards hold may be run without asking TorchDynamo, over `lamella_` and
+`ENTRY_NAMES`, and what fast_entry.py knows.
+"""
+
+
+def cache_entries(code: CodeType) -> list[Any]:
+    """What TorchDynamo has compiled of a function."""
+    return _eval_frame._debug_get_cache_entry_list(code)
+
+
+def is_whole(code: CodeType) -> bool:
+    """Whether code of TorchDynamo goes to the end of its function: no graph break."""
+    return not any(name.startswith("__resume_at") for name in code.co_names)
+
+
+def compiler_stance() -> Any:
+    """The stance of torch.compile in force, where it is the default; else nothing that is ever in force."""
+    stance: Any = _frames._stance
+    usual = stance.stance == "default" and stance.backend is None and not stance.skip_guard_eval_unsafe
+    return stance if usual else object()
+
+
+def backend_key(backend: Callable[..., Any], options: Any, dynamic: bool | None) -> Any:
+    """What is equal to `entry.backend` for cache entries of torch.compile with these arguments."""
+    return torch._TorchCompileWrapper(backend, None, options, dynamic)
+
+
+def undisabled(name: str, scope: dict[str, Any]) -> Any:
+    """The compiled graph behind a name in code of TorchDynamo, without the wrapper that turns TorchDynamo off."""
+    value = scope.get(name) if name.startswith("__compiled_fn") else None
+    return getattr(value, "_torchdynamo_orig_callable", None)
+
+
+def without_records(name: str, scope: dict[str, Any]) -> Any:
+    """TorchDynamo's helpers behind a name in its code, without those that tell the profiler where code begins."""
+    return _Quiet() if scope.get(name) is _dynamo_utils else None
+
+
+class _Quiet:
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_dynamo_utils, name)
+
+    @staticmethod
+    def record_pregraph_bytecode_enter() -> None: ...
+
+    @staticmethod
+    def record_pregraph_bytecode_exit(record: None) -> None: ...
 
 
 def real_tensors() -> AbstractContextManager[Any]:

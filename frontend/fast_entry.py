@@ -1,0 +1,152 @@
+"""A short way into a function that was compiled whole: TorchDynamo's guards, asked directly.
+
+`torch.compile` takes microseconds to install its frame evaluation, look for compiled code and leave again. For a
+function without graph breaks what matters of it is this: where the guards of a cache entry hold, the code of that
+entry computes what the function does. The entry made here asks the same guards (the tree that TorchDynamo built in
+C++: types, shapes, strides, dtypes, dispatch keys and gradients of tensors; globals, closures and attributes that the
+function read; grad mode, autocast, number of threads, torch functions, functorch) and runs the same code.
+
+Whenever no guards hold, or something is going on that is not the guards' affair (a dispatch mode, a trace, a profile,
+a stance of the compiler, a frame that is itself being evaluated for compilation), the call goes the way that
+`torch.compile` made.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable
+from inspect import Parameter
+from itertools import count
+from types import CodeType, FunctionType, SimpleNamespace
+from typing import Any
+
+from .torch_compat import (
+    ENTRY_CONDITION,
+    ENTRY_NAMES,
+    cache_entries,
+    compiler_stance,
+    is_whole,
+    undisabled,
+    without_records,
+)
+
+MISSING = object()
+"""An argument that the caller left out."""
+
+_numbers = count()
+
+_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+class Ways:
+    """What is compiled of one function, as far as it is known."""
+
+    def __init__(self, function: FunctionType, slow: Callable[..., Any], owns: Callable[[Any], bool]) -> None:
+        self.function = function
+        self.code = function.__code__
+        self.slow = slow
+        self.owns = owns
+        self.stance: Any = None
+        """The compiler's stance in which the ways may be taken."""
+        self.ways: tuple[tuple[Any, Callable[[Any], bool], Callable[..., Any]], ...] = ()
+        """For each: the guards, the question whether they hold, and the code."""
+
+    def through(self, *args: Any, **kwargs: Any) -> Any:
+        """A call as `torch.compile` makes it. What it compiles is known afterwards."""
+        result = self.slow(*args, **kwargs)
+        entries = [e for e in cache_entries(self.code) if self.owns(e) and is_whole(e.code)]
+        known = {id(way[0]): way for way in self.ways}
+        self.ways = tuple(known.get(id(e.guard_manager)) or self._way(e) for e in entries)
+        self.stance = compiler_stance()
+        return result
+
+    def _way(self, entry: Any) -> tuple[Any, Callable[[Any], bool], Callable[..., Any]]:
+        guards = entry.guard_manager
+        return guards, guards.root.check, self._runnable(entry.code)
+
+    def _runnable(self, code: CodeType) -> Callable[..., Any]:
+        """The code as a function. It calls compiled graphs without TorchDynamo's wrapper, which turns off the
+        evaluation of frames (it is off here), and without notes for the profiler (which is off, too).
+        """
+        function, scope = self.function, self.function.__globals__
+        renamed: dict[str, str] = {}
+        for name in code.co_names:
+            if (instead := undisabled(name, scope) or without_records(name, scope)) is not None:
+                renamed[name] = f"__lamella_{next(_numbers)}_{name}"
+                scope[renamed[name]] = instead
+        code = code.replace(co_names=tuple(renamed.get(name, name) for name in code.co_names))
+        run = FunctionType(code, scope, function.__name__, None, function.__closure__)
+        for name in renamed.values():
+            weakref.finalize(run, scope.pop, name, None)
+        return run
+
+
+def fast_entry(slow: Callable[..., Any], owns: Callable[[Any], bool]) -> Callable[..., Any]:
+    """A callable like `slow`, which is `torch.compile(function, fullgraph=True, …)`; `owns` tells the cache entries
+    that its backend made. `slow` itself where there is no function of Python to enter.
+    """
+    function: Any = getattr(slow, "_torchdynamo_orig_callable", None)
+    if not isinstance(function, FunctionType) or function.__code__.co_flags & _SUSPENDS:
+        return slow
+    if hasattr(function, "__signature__"):
+        return slow  # it says something else than how Python binds the arguments
+    ways = Ways(function, slow, owns)
+    names: dict[str, Any] = {}
+    exec(_source(function), names)
+    known = SimpleNamespace(ways=ways, function=function, code=function.__code__, missing=MISSING, **ENTRY_NAMES)
+    entry = names["make"](known, *(function.__closure__ or ()))
+    functools.update_wrapper(entry, slow)
+    entry._torchdynamo_wrapper_id = id(entry)
+    return entry
+
+
+def _source(function: FunctionType) -> str:
+    """The text of the entry. Its parameters are the function's, so that Python itself binds the arguments."""
+    declared: list[str] = []
+    passed: list[str] = []
+    filled: list[str] = []
+    values: list[str] = []
+    parameters = list(inspect.signature(function, follow_wrapped=False).parameters.values())
+    optional = [p.name for p in parameters if p.default is not Parameter.empty and p.kind is not Parameter.KEYWORD_ONLY]
+    kind = Parameter.POSITIONAL_ONLY
+    for p in parameters:
+        if p.kind is not kind:
+            if kind is Parameter.POSITIONAL_ONLY and declared:
+                declared.append("/")
+            if p.kind is Parameter.KEYWORD_ONLY and kind is not Parameter.VAR_POSITIONAL:
+                declared.append("*")
+            kind = p.kind
+        stars = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}.get(kind, "")
+        given = f"{stars}{p.name}"
+        declared.append(given if p.default is Parameter.empty else f"{given}=lamella_missing")
+        passed.append(f"{p.name}={p.name}" if kind is Parameter.KEYWORD_ONLY else given)
+        values.append(f"{p.name!r}: {p.name}")
+        if p.default is not Parameter.empty:
+            by_name = kind is Parameter.KEYWORD_ONLY
+            place = f"kwdefaults__[{p.name!r}]" if by_name else f"defaults__[{optional.index(p.name) - len(optional)}]"
+            filled.append(f"if {p.name} is lamella_missing: {p.name} = lamella_function.__{place}")
+    if kind is Parameter.POSITIONAL_ONLY and declared:
+        declared.append("/")
+    cells = function.__code__.co_freevars
+    values += [f"{name!r}: lamella_cell_{name}.cell_contents" for name in cells]
+    arguments = ", ".join(passed)
+    own = ("ways", "function", "code", "missing", *ENTRY_NAMES)
+    lines = [
+        f"def make({', '.join(['lamella_known', *(f'lamella_cell_{name}' for name in cells)])}):",
+        *(f"    lamella_{name} = lamella_known.{name}" for name in own),
+        f"    def entry({', '.join(declared)}):",
+        *(f"        {line}" for line in filled),
+        f"        if {ENTRY_CONDITION}:",
+        "            try:",
+        f"                lamella_values = {{{', '.join(values)}}}",
+        "            except ValueError:",  # a cell that holds nothing
+        f"                return lamella_ways.through({arguments})",
+        "            for lamella_guards, lamella_hold, lamella_run in lamella_ways.ways:",
+        "                if lamella_guards.cache_entry is not None and lamella_hold(lamella_values):",
+        f"                    return lamella_run({arguments})",
+        f"        return lamella_ways.through({arguments})",
+        "    return entry",
+    ]
+    return "\n".join(lines)
