@@ -275,16 +275,15 @@ def _note_reproducer(error: Exception, text: str, passes: str) -> None:
 
 def native(module: ModuleOp, target: CpuTarget, gpu: GpuTarget | None = None) -> NativeGraph:
     """Machine code and the callable around it, for a module of llvm ops and, for `gpu`, Triton's functions."""
-    from .codegen.jit import compile_object
-    from .codegen.llvm_text import emit
+    from .codegen import jit
     from .codegen.runtime import NativeGraph, metadata
 
     if gpu is None:
-        return NativeGraph(compile_object(emit(module), target), metadata(module))
+        return NativeGraph(jit.compile_module(module, target), metadata(module))
     from .codegen.triton_module import compile_kernels_of
 
     kernels = compile_kernels_of(module, gpu.sm)  # by other processes, while LLVM is at work
-    code = compile_object(emit(module), target)
+    code = jit.compile_module(module, target)
     return NativeGraph(code, metadata(module, kernels()))
 
 
