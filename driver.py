@@ -198,7 +198,7 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
     gpu = gpu_of(options) if "device=cuda" in text else None
     key = ""
     if options.cache and not dumping and not tell:
-        key = cache_key(text, compiler_version(), options.key, target.key, *([gpu.key] if gpu else []))
+        key = cache_key(text, compiler_version(), options.key, *_machines(target, gpu))
         found = default_cache().get("graph", key)
         if found is not None:
             return Compilation(**pickle.loads(found), from_cache=True)
@@ -214,6 +214,10 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
     if dumping:
         stages.append(("aten", text))
         after.append(lambda _i, p, m: stages.append((p.name, print_module(m, locations=True))))
+    if gpu:
+        from .codegen.triton_module import expect_kernels
+
+        expect_kernels()
     passes = pipeline(options, target, gpu)
     try:
         records = run_passes(module, passes, verify=options.verify, after=after)
@@ -230,6 +234,15 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
         kept = {"graph": compilation.graph, **notes}
         default_cache().put("graph", key, pickle.dumps(kept))
     return compilation
+
+
+def _machines(target: CpuTarget, gpu: GpuTarget | None) -> list[str]:
+    """What code depends on beside the program, for keys of the cache."""
+    if gpu is None:
+        return [target.key]
+    from .codegen.cuda_target import code_key
+
+    return [target.key, code_key(gpu)]
 
 
 def _compile_or_give_up(module: ModuleOp, options: Options, *, stories: bool = False) -> Compilation:

@@ -7,9 +7,15 @@ from functools import cache
 
 from ..lowering.gpu_target import NAMES, GpuTarget
 from .errors import CodegenError
+from .triton_compile import triton_version
 
 OFFLINE = "sm_90"
 """Compiled for where there is no GPU."""
+
+
+def code_key(gpu: GpuTarget) -> str:
+    """What machine code for it depends on; for cache keys."""
+    return f"{gpu.key}|triton {triton_version()}"
 
 
 @cache

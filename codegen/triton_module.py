@@ -13,7 +13,8 @@ from ..dialects.tt_text import OURS, kernel_text
 from ..dialects.tt_versions import OLDEST, TritonVersion, version_of
 from ..lowering.host_devices import GRID
 from .cuda_driver import compiler
-from .triton_compile import CompiledKernel, KernelSource, triton_version
+from .triton_compile import CompiledKernel, KernelSource, compile_kernels, processors, triton_version
+from .triton_workers import WORKERS
 
 
 def kernel_sources(module: ModuleOp, version: TritonVersion = OLDEST) -> list[KernelSource]:
@@ -25,6 +26,16 @@ def _source(kernel: FuncOp, version: TritonVersion) -> KernelSource:
     given = {name: kernel.attributes.get(OURS + name) for name in ("warps", "stages", "registers")}
     settings: dict[str, Any] = {n: a.value.data for n, a in given.items() if isinstance(a, IntegerAttr)}
     return KernelSource(kernel.sym_name.data, kernel_text(kernel, version), **settings)
+
+
+def expect_kernels() -> None:
+    """Kernels are to be compiled soon: processes for that start meanwhile."""
+    if triton_version() is not None and compiler() is compile_kernels:
+        WORKERS.start(min(processors(), _AHEAD))
+
+
+_AHEAD = 2
+"""Processes that are started before it is known how many kernels there are."""
 
 
 def compile_kernels_of(module: ModuleOp, sm: int) -> Callable[[], dict[str, CompiledKernel]]:

@@ -275,6 +275,8 @@ class KernelBody:
     # Loops
 
     def _for(self, op: ForOp) -> None:
+        if not op.res and any(d.extent == 0 for d in op.dims):
+            return  # never runs, and what it would read may have no value
         for result, value in zip(op.res, TileLoop(self, op).run(), strict=True):
             self.values[result] = value
 

@@ -81,6 +81,22 @@ def test_no_points_no_launches(gpu: InterpretedGpu) -> None:
     assert q.shape == (0, 16) and z.shape == (0,) and gpu.launches == []
 
 
+def test_sums_of_nothing(gpu: InterpretedGpu) -> None:
+    t, columns, no_rows = on(S0, 0, 5, dtype="bf16"), on(S0, 5, dtype="bf16"), on(S0, 0, dtype="bf16")
+    graph = compiled(
+        gpu,
+        f"""
+        func.func @main(%x: {t}) -> ({columns}, {no_rows}) {{
+          %y = aten.sum.dim_IntList(%x, [0]) : ({t}) -> {columns}
+          %z = aten.sum.dim_IntList(%x, [1]) : ({t}) -> {no_rows}
+          func.return %y, %z : {columns}, {no_rows}
+        }}
+        """,
+    )
+    y, z = gpu.run(graph, [torch.empty(0, 5, dtype=torch.bfloat16)])
+    assert torch.equal(y, torch.zeros(5, dtype=torch.bfloat16)) and z.shape == (0,)
+
+
 def test_wrong_inputs(gpu: InterpretedGpu) -> None:
     """What is on another device than the program was compiled for is refused."""
     graph = compiled(gpu, rows(S1))
