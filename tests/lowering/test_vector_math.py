@@ -246,6 +246,16 @@ def test_everything_compiles(name: str, target: str):
             assert compile_object(emit(module), machine)
 
 
+@pytest.mark.parametrize("target", ["avx512", "avx2", "baseline"])
+def test_erf_is_one_where_it_rounds_to_it(target: str):
+    """Exactly: 1 + erf(-inf) is 0, and what GELU makes of it NaN as in eager."""
+    machine = CpuTarget.from_name(target)
+    if machine.vector_bits > CpuTarget.host().vector_bits or not CpuTarget.host().triple.startswith("x86_64"):
+        pytest.skip("not this machine")
+    x = np.array([4.0, 4.1, 4.2, 10.0, 3e38, np.inf], np.float32)
+    assert (run("erf", x, target=machine) == 1).all() and (run("erf", -x, target=machine) == -1).all()
+
+
 def test_locations_are_the_callers():
     """Each op goes through `emit`, so the caller can give all of them one location."""
     place = FileLineColLoc(StringAttr("m.py"), IntAttr(1), IntAttr(2))
