@@ -52,7 +52,7 @@ func.func @main(%x: !sym.t<[s0, s1, 16], f32>, %w: !sym.t<[16, 4], f32>) -> !sym
 // -----
 // What expand repeats is written once.
 
-func.func @main(%x: !sym.t<[4], f32>, %y: !sym.t<[4], f32>) -> !sym.t<[s0, 8], f32, strides=[0, 1]> {
+func.func @main(%x: !sym.t<[4], f32>, %y: !sym.t<[4], f32>, %n: !sym.int<s0>) -> !sym.t<[s0, 8], f32, strides=[0, 1]> {
   %0 = prims.cat %x, %y {dim = 0} : !sym.t<[4], f32> -> !sym.t<[8], f32>
   %1 = prims.broadcast %0 {dims = [1]} : !sym.t<[8], f32> -> !sym.t<[s0, 8], f32, strides=[0, 1]>
   func.return %1 : !sym.t<[s0, 8], f32, strides=[0, 1]>
