@@ -4,6 +4,7 @@ cache.
 
 from __future__ import annotations
 
+import io
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 from torch.fx import GraphModule
 
 from .outputs import OutputRecipe
-from .torch_compat import BypassCache, OutputCode, autocast_enabled
+from .torch_compat import BypassCache, OutputCode, autocast_enabled, real_tensors
 
 
 class _Latest(threading.local):
@@ -73,10 +74,19 @@ class CompiledGraph(OutputCode):
         _latest.graph = self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "call"}
+        state = {name: value for name, value in self.__dict__.items() if name != "call"}
+        if any(t.device.type != "cpu" for t in self.constants):
+            # Pickling them copies them to the CPU, as fake tensors while AOTAutograd has its modes on.
+            with real_tensors():
+                torch.save(self.constants, file := io.BytesIO())
+            state["constants"] = file.getvalue()
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        if isinstance(self.constants, bytes):
+            with real_tensors():
+                self.constants = torch.load(io.BytesIO(self.constants), weights_only=True)
         self.call = self.recipe.wrap(self.compiled, self.constants)
 
 

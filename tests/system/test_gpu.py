@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pickle
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +18,9 @@ from lamella.codegen.cuda_interpreted import InterpretedGpu
 from lamella.codegen.interpreter import run_module
 from lamella.dialects.text import parse_module
 from lamella.frontend.backend import Backend
+from lamella.frontend.compiled import CompiledGraph
 from lamella.frontend.import_fx import UnsupportedGraph
+from lamella.frontend.outputs import OutputRecipe
 from lamella.lowering.options import Options
 
 CORPUS = sorted((Path(__file__).parents[1] / "replay").glob("*.mlir"))
@@ -98,3 +101,19 @@ def test_on_a_gpu() -> None:
     found = torch.compile(program, backend="lamella", options={"strict": True})(x, w)
     for f, e in zip(found, program(x, w), strict=True):
         torch.testing.assert_close(f, e)
+
+
+def increment(inputs: list[Any]) -> Any:
+    return (inputs.pop() + 1,)
+
+
+def test_constants_on_a_device_are_stored() -> None:
+    """AOTAutograd pickles graphs while its modes are on, in which a copy to the CPU would be a fake tensor."""
+    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+    graph = CompiledGraph(increment, OutputRecipe([]), [torch.empty(3, device="meta"), torch.arange(3)])
+    with FakeTensorMode():
+        again = pickle.loads(pickle.dumps(graph))
+    first, second = again.constants
+    assert first.device.type == "meta" and first.shape == (3,) and not isinstance(first, FakeTensor)
+    assert torch.equal(second, torch.arange(3))
