@@ -13,15 +13,11 @@ from torch._functorch import config as _config
 from torch._functorch import partitioners as _partitioners
 from torch._functorch.compile_utils import fx_graph_cse, raise_getitems
 from torch.fx import GraphModule, Node
-from torch.fx.experimental import symbolic_shapes as _symbolic_shapes
 from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils.checkpoint import CheckpointPolicy
 
 config: Any = _config
 partitioners: Any = _partitioners
-
-# torch 2.11 calls it hint_int
-_hint: Any = getattr(_symbolic_shapes, "optimization_hint", None) or _symbolic_shapes.hint_int  # pyright: ignore
 
 UNKNOWN_SIZE = 4096
 """What an unbacked size counts as."""
@@ -34,7 +30,11 @@ def symbol_like(node: Node) -> bool:
 
 def hinted(size: int | torch.SymInt) -> int:
     """A size as seen when tracing."""
-    return size if isinstance(size, int) else int(_hint(size, fallback=UNKNOWN_SIZE))
+    if isinstance(size, int):
+        return size
+    node: Any = size.node
+    seen = node.expr.xreplace(node.shape_env.backed_var_to_val)
+    return int(seen) if seen.is_Integer else UNKNOWN_SIZE
 
 
 class JointGraph:

@@ -41,6 +41,9 @@ COLUMNS = 512
 BLOCK = 8192
 """Elements of these columns that it has at hand."""
 
+WINDOW = 32
+"""Points of a reduction that is a window."""
+
 SQUARE = 64
 """Rows and columns of a tile that is transposed."""
 
@@ -94,11 +97,22 @@ class Tiling:
             across = column is not None and self._weight(column, inside) > (
                 0 if best is None else self._weight(best, inside)
             )
-            if across and column is not None:
+            if across and self._windowed():
+                self._write(self._flat(), 8)
+            elif across and column is not None:
                 self._write(self._columns(column), 32)
             else:
                 elements, narrow = self._rows(best), 4 if best is None else self._narrow(best)
                 self._write(elements, self._per_thread(elements, narrow))
+
+    def _windowed(self) -> bool:
+        """Whether loops are over a few neighbours of each point, which a program goes through one by one."""
+        points = [math.prod(at_most(d) or WINDOW + 1 for _, d in chain) for chain in self._chains()]
+        return (
+            max(points) <= WINDOW
+            and not self.kept
+            and not any(isinstance(o, ScanOp) for o in body_ops(self.kernel.body))
+        )
 
     def _outer(self) -> list[ForOp]:
         return [o for o in self.kernel.body.block.ops if isinstance(o, ForOp)]
