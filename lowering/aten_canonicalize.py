@@ -67,9 +67,20 @@ def canonicalize(block: Block) -> int:
 
 def is_droppable(op: Operation) -> bool:
     """Whether a call has no effect, nobody uses its results, and no size is only known from them."""
+    if isinstance(op, AtenOp) and op.name == "aten._assert_tensor_metadata":
+        return _is_known(op)
     if not isinstance(op, AtenOp) or not op.schema.is_pure or any(r.first_use is not None for r in op.results):
         return False
     return not introduces_sizes(op)
+
+
+def _is_known(op: AtenOp) -> bool:
+    """Whether a type says what is asserted of its tensor: dtype, device and layout."""
+    tensor, *claims = op.args()
+    if not isinstance(tensor, SSAValue) or not isinstance(tensor.type, TensorType):
+        return False
+    facts = (None, None, tensor.type.dtype, tensor.type.device, "strided")
+    return all(claim is None or claim == fact for claim, fact in zip(claims, facts, strict=True))
 
 
 def introduces_sizes(op: AtenOp) -> bool:

@@ -275,9 +275,10 @@ class KernelBody:
     # Loops
 
     def _for(self, op: ForOp) -> None:
-        if not op.res and any(d.extent == 0 for d in op.dims):
-            return  # never runs, and what it would read may have no value
-        for result, value in zip(op.res, TileLoop(self, op).run(), strict=True):
+        loop = TileLoop(self, op)
+        # what a loop that never runs would read may have no value
+        values = loop.nothing() if any(d.extent == 0 for d in op.dims) else loop.run()
+        for result, value in zip(op.res, values, strict=True):
             self.values[result] = value
 
     def _scan(self, op: ScanOp) -> None:

@@ -73,6 +73,10 @@ class TileLoop:
             body.scanner = scanner
         return self._results(values, len(sizes))
 
+    def nothing(self) -> list[SSAValue]:
+        """The results of a loop without points."""
+        return self._results([v for r in self.reductions for v in r.identity()], 0)
+
     def _fits(self, d: LoopDim) -> bool:
         """Whether all points of a dim are in one tile."""
         most, tile = at_most(d), self.tiles[d.name]
@@ -121,8 +125,7 @@ class TileLoop:
             body.env[d.symbol] = Place(start)
             return
         index = Index(self.b, body.env)
-        whole = d.extent != 0 and multiple_of(d.extent, tile)
-        end = None if whole else index.scalar(d.hi)
+        end = None if multiple_of(d.extent, tile) else index.scalar(d.hi)
         body.add_axis(d, start, tile, end, tile if d.lo == 0 else 1)
 
     # Reductions

@@ -31,3 +31,11 @@ func.func @size_from_data(%x: !sym.t<[8], f32>, %n: !sym.t<[], i64>) -> !sym.t<[
   %r = aten.slice.Tensor(%x, 0, u0, u0 + 2) : (!sym.t<[8], f32>) -> !sym.t<[2], f32>
   func.return %r : !sym.t<[2], f32>
 }
+
+// What a type says needs no check.
+// CHECK-LABEL: func.func @metadata(
+// CHECK-NEXT: func.return
+func.func @metadata(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  aten._assert_tensor_metadata(%x, dtype = f32, device = "cpu", layout = strided) : (!sym.t<[4], f32>) -> ()
+  func.return %x : !sym.t<[4], f32>
+}
