@@ -9,9 +9,10 @@ from typing import Any, cast
 
 from xdsl.ir import SSAValue
 
+from ..dialects.aten import lookup
 from ..dialects.prims import Number
 from ..dialects.tensor import TensorType
-from .decomposition import Call, rule
+from .decomposition import RULES, Call, rule
 from .prims_builder import Value
 from .promotion import opmath
 
@@ -38,6 +39,36 @@ def _layout(call: Call, name: str) -> TensorType:
     return cast(TensorType, cast(SSAValue, call.op.arg(name)).type)
 
 
+def product_for_kernels(call: Call, x: Value, matrix: Value) -> Value | None:
+    """x @ matrix where kernels read what the op gives, as they may add a bias to it; else None.
+
+    ATen writes the bias first and adds the product to it: a pass over the result that BLAS alone does not make. (In
+    f16 and bf16 the product would be rounded before the bias is added.)
+    """
+    if not _read_by_kernels(call.op.results[0]):
+        return None
+    product = lookup("aten.mm")
+    assert product is not None
+    op = product.call([x.ssa, matrix.ssa], [call.type], call.b.location)
+    call.b.ops.append(op)
+    return Value(call.b, op.results[0])
+
+
+_PRODUCTS = frozenset({"aten.mm", "aten.addmm", "aten.bmm", "aten.baddbmm"})
+
+
+def _read_by_kernels(value: SSAValue) -> bool:
+    """Whether all uses, perhaps of views, are operators that become kernels."""
+    users = [use.operation for use in value.uses]
+    for user in users:
+        entry = RULES.get(user.name)
+        if entry is None or user.name in _PRODUCTS:
+            return False
+        if entry.alias and not _read_by_kernels(user.results[0]):
+            return False
+    return bool(users)
+
+
 @rule("aten.mm")
 def mm(call: Call, x: Value, matrix: Value) -> Any:
     result = row_product(x, matrix, _layout(call, "mat2"))
@@ -47,6 +78,8 @@ def mm(call: Call, x: Value, matrix: Value) -> Any:
 @rule("aten.addmm")
 def addmm(call: Call, bias: Value, x: Value, matrix: Value, beta: Number, alpha: Number) -> Any:
     result = row_product(x, matrix, _layout(call, "mat2"))
+    if result is None and x.dtype == "f32" and x.type.device == "cpu" and alpha == beta == 1:
+        result = product_for_kernels(call, x, matrix)
     if result is None or bias.dtype != x.dtype:
         return NotImplemented
     if alpha != 1:
