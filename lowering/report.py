@@ -34,6 +34,8 @@ _LIBRARY = {
 
 def why(op: AtenOp) -> str:
     """Why an operator stays a call."""
+    if is_draw(op):
+        return SEEDS
     from .aten_to_prims import RULES  # with all its tables: only whoever asks has to load them
 
     if (custom := op.schema.name.partition(".")[0]) not in ("aten", "torch_prims"):
@@ -51,8 +53,6 @@ def why(op: AtenOp) -> str:
         return "it writes into an argument of the program" if _writes_argument(op) else "it writes in place"
     if other := sorted({t.dtype for t in tensors} - COMPUTE_DTYPES):
         return f"kernels do not compute with {other[0]}"
-    if is_draw(op):
-        return SEEDS
     if "nondeterministic_seeded" in op.schema.tags:
         return "random numbers: torch's generator is called, so that seeds give eager's numbers"
     return "its lowering does not cover these arguments" if op.name in RULES else "it has no lowering"

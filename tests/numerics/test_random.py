@@ -13,9 +13,11 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from lamella.codegen.interpreter import run_module
+from lamella.dialects.text import parse_module
 from lamella.driver import compile_module, lower
 from lamella.lowering.options import Options
 from lamella.lowering.philox import philox
+from lamella.lowering.report import SEEDS
 
 COUNT = 1 << 17
 
@@ -181,6 +183,13 @@ def test_seeds() -> None:
     with torch.random.fork_rng():
         assert torch.equal(f(x), second)
     assert torch.equal(f(x), second)
+
+
+def test_a_draw_is_told_as_what_it_is() -> None:
+    text = "func.func @main() -> !sym.t<[4], f32> {"
+    text += " %r = aten.rand([4]) : () -> !sym.t<[4], f32> func.return %r : !sym.t<[4], f32> }"
+    calls = compile_module(parse_module(text), Options(cache=False)).calls
+    assert [(call.name, call.reason) for call in calls] == [("aten.randint.low", SEEDS)]
 
 
 def test_two_draws_of_one_graph_differ() -> None:
