@@ -75,12 +75,13 @@ class Builder:
         if not e.free_symbols & self.floats.keys():
             return None
         if isinstance(e, (sympy.Pow, FloatPow)) and e.args[1].is_number:
-            base = self.scalar(cast(sympy.Expr, e.args[0]))
-            return None if base is None else base.binary(prims.PowOp.make, float(e.args[1]))
+            base, exponent = cast("tuple[sympy.Expr, sympy.Expr]", e.args)
+            value = self.scalar(base)
+            return None if value is None else value.binary(prims.PowOp.make, float(exponent))
         if not isinstance(e, (sympy.Add, sympy.Mul)):
             return None
         total: Value | None = None
-        for part in e.args:
+        for part in cast("tuple[sympy.Expr, ...]", e.args):
             value = float(part) if part.is_number else self.scalar(part)
             if value is None:
                 return None
