@@ -81,7 +81,7 @@ class Builder:
         if not isinstance(e, (sympy.Add, sympy.Mul)):
             return None
         total: Value | None = None
-        for part in cast("tuple[sympy.Expr, ...]", e.args):
+        for part in e.args:
             value = float(part) if part.is_number else self.scalar(part)
             if value is None:
                 return None
