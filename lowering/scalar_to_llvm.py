@@ -28,8 +28,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ..dialects import llvm_ext
 from ..dialects.errors import describe_location
 from .half_floats import from_f32, half_bits, to_f32
-from .llvm_builder import FunctionBuilder, KernelError, bits_of, element_of, lanes_of
-from .llvm_properties import NO_FLAGS
+from .llvm_builder import FunctionBuilder, KernelError, bits_of, element_of
+from .scalar_division import ceil_unsigned, divide, divide_floats, remainder, round_towards
 from .vector_math import MATH
 from .vector_value import Builder as MathBuilder
 from .vector_value import MathTarget, Value
@@ -165,79 +165,6 @@ def _negate(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
     return s.b.pure(llvm.FNegOp, v, v[0].type, s.b.float_flags)
 
 
-# --------------------------------------------------------------------------------------------------------- division
-
-
-def _divide_floats(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
-    """x / y; where all lanes share y, by its reciprocal, and then as exactly as a division by Markstein's correction.
-
-    q = x * (1 / y);  q + (x - q * y) * (1 / y)
-    """
-    b, (x, y) = s.b, v
-    lanes, type = lanes_of(x), element_of(x)
-    if lanes == 1 or lanes_of(y) > 1 or not s.target.has_fma:
-        return b.fdiv(x, y)
-    # 1 / y must not overflow: both are scaled where y is so small
-    tiny, scale = (2.0**-900, 2.0**512) if type == f64 else (2.0**-100, 2.0**64)
-    small = b.fcmp("olt", b.intrinsic("fabs", (y,), type), s.same(tiny, y))
-    factor = b.select(small, s.same(scale, y), s.same(1.0, y))
-    y = b.fmul(y, factor)
-    x, y, inverse = (b.splat(z, lanes) for z in (b.fmul(x, factor), y, b.fdiv(s.same(1.0, y), y)))
-    quotient = b.pure(llvm.FMulOp, (x, inverse), x.type, NO_FLAGS)
-    rest = b.intrinsic("fma", (b.pure(llvm.FNegOp, (quotient,), x.type, NO_FLAGS), y, x), x.type)
-    exact = b.intrinsic("fma", (rest, inverse, quotient), x.type)
-    # with infinities the rest is not a number, and the correction of a zero has no sign
-    return b.select(b.fcmp("one", exact, s.same(0.0, exact)), exact, quotient)
-
-
-# ------------------------------------------------------------------------------------------------- integer division
-
-
-def _safe_divisor(s: ScalarCode, x: SSAValue, y: SSAValue, signed: bool) -> tuple[SSAValue, SSAValue | None]:
-    """A divisor that cannot trap, and where it stands for -1 (x / -1 overflows for the least x). 0 becomes 1."""
-    b, known = s.b, s.b.literal(y)
-    if known is not None and known not in (0, -1):
-        return y, None
-    one = s.same(1, y)
-    y = b.select(b.icmp("eq", y, s.same(0, y)), one, y)
-    if not signed:
-        return y, None
-    minus = b.icmp("eq", y, s.same(-1, y))
-    return b.select(minus, one, y), minus
-
-
-def divide(s: ScalarCode, x: SSAValue, y: SSAValue, signed: bool = True) -> SSAValue:
-    """x / y towards zero; x / 0 is x."""
-    b = s.b
-    x, y = b.same_lanes(x, y)
-    divisor, minus = _safe_divisor(s, x, y, signed)
-    quotient = b.binary(llvm.SDivOp if signed else llvm.UDivOp, x, divisor)
-    return quotient if minus is None else b.select(minus, b.sub(s.same(0, x), x), quotient)
-
-
-def remainder(s: ScalarCode, x: SSAValue, y: SSAValue, signed: bool = True) -> SSAValue:
-    """x - y * divide(x, y)."""
-    x, y = s.b.same_lanes(x, y)
-    divisor, _ = _safe_divisor(s, x, y, signed)
-    return s.b.binary(llvm.SRemOp if signed else llvm.URemOp, x, divisor)
-
-
-def _round_towards(s: ScalarCode, op: Operation, v: list[SSAValue], up: bool) -> SSAValue:
-    """The quotient rounded down (or up): moved by one where the division left a rest and the signs differ (agree)."""
-    b = s.b
-    x, y = b.same_lanes(*v)
-    quotient, rest = divide(s, x, y), remainder(s, x, y)
-    zero = s.same(0, x)
-    signs = b.icmp("sge" if up else "slt", b.binary(llvm.XOrOp, x, y), zero)
-    moved = b.binary(llvm.AndOp, signs, b.icmp("ne", rest, zero))
-    return b.select(moved, b.add(quotient, s.same(1 if up else -1, x)), quotient)
-
-
-def _ceil_unsigned(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
-    quotient, rest = divide(s, v[0], v[1], False), remainder(s, v[0], v[1], False)
-    return s.b.select(s.b.icmp("ne", rest, s.same(0, rest)), s.b.add(quotient, s.same(1, rest)), quotient)
-
-
 def _division(build: Callable[..., SSAValue], signed: bool) -> Row:
     return lambda s, op, v: build(s, v[0], v[1], signed)
 
@@ -363,7 +290,7 @@ _FLOAT: dict[str, Row] = {
     "arith.addf": lambda s, op, v: s.b.fadd(*v),
     "arith.subf": lambda s, op, v: s.b.fsub(*v),
     "arith.mulf": lambda s, op, v: s.b.fmul(*v),
-    "arith.divf": _divide_floats,
+    "arith.divf": divide_floats,
     "arith.negf": _negate,
     "arith.maximumf": lambda s, op, v: s.maximum(*s.b.same_lanes(*v)),
     "arith.minimumf": lambda s, op, v: s.maximum(*s.b.same_lanes(*v), "olt"),
@@ -394,9 +321,9 @@ ROWS: dict[str, Row] = {
     "arith.divui": _division(divide, False),
     "arith.remsi": _division(remainder, True),
     "arith.remui": _division(remainder, False),
-    "arith.floordivsi": partial(_round_towards, up=False),
-    "arith.ceildivsi": partial(_round_towards, up=True),
-    "arith.ceildivui": _ceil_unsigned,
+    "arith.floordivsi": partial(round_towards, up=False),
+    "arith.ceildivsi": partial(round_towards, up=True),
+    "arith.ceildivui": ceil_unsigned,
     "arith.maxsi": _extreme("sgt"),
     "arith.minsi": _extreme("slt"),
     "arith.maxui": _extreme("ugt"),

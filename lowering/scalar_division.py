@@ -1,0 +1,82 @@
+"""Division in kernel bodies: of floats by what all lanes share, of integers without traps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import f64
+from xdsl.ir import Operation, SSAValue
+
+from .llvm_builder import element_of, lanes_of
+from .llvm_properties import NO_FLAGS
+
+if TYPE_CHECKING:
+    from .scalar_to_llvm import ScalarCode
+
+
+def divide_floats(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    """x / y; where all lanes share y, by its reciprocal, and then as exactly as a division by Markstein's correction.
+
+    q = x * (1 / y);  q + (x - q * y) * (1 / y)
+    """
+    b, (x, y) = s.b, v
+    lanes, type = lanes_of(x), element_of(x)
+    if lanes == 1 or lanes_of(y) > 1 or not s.target.has_fma:
+        return b.fdiv(x, y)
+    # 1 / y must not overflow: both are scaled where y is so small
+    tiny, scale = (2.0**-900, 2.0**512) if type == f64 else (2.0**-100, 2.0**64)
+    small = b.fcmp("olt", b.intrinsic("fabs", (y,), type), s.same(tiny, y))
+    factor = b.select(small, s.same(scale, y), s.same(1.0, y))
+    y = b.fmul(y, factor)
+    x, y, inverse = (b.splat(z, lanes) for z in (b.fmul(x, factor), y, b.fdiv(s.same(1.0, y), y)))
+    quotient = b.pure(llvm.FMulOp, (x, inverse), x.type, NO_FLAGS)
+    rest = b.intrinsic("fma", (b.pure(llvm.FNegOp, (quotient,), x.type, NO_FLAGS), y, x), x.type)
+    exact = b.intrinsic("fma", (rest, inverse, quotient), x.type)
+    # with infinities the rest is not a number, and the correction of a zero has no sign
+    return b.select(b.fcmp("one", exact, s.same(0.0, exact)), exact, quotient)
+
+
+def _safe_divisor(s: ScalarCode, x: SSAValue, y: SSAValue, signed: bool) -> tuple[SSAValue, SSAValue | None]:
+    """A divisor that cannot trap, and where it stands for -1 (x / -1 overflows for the least x). 0 becomes 1."""
+    b, known = s.b, s.b.literal(y)
+    if known is not None and known not in (0, -1):
+        return y, None
+    one = s.same(1, y)
+    y = b.select(b.icmp("eq", y, s.same(0, y)), one, y)
+    if not signed:
+        return y, None
+    minus = b.icmp("eq", y, s.same(-1, y))
+    return b.select(minus, one, y), minus
+
+
+def divide(s: ScalarCode, x: SSAValue, y: SSAValue, signed: bool = True) -> SSAValue:
+    """x / y towards zero; x / 0 is x."""
+    b = s.b
+    x, y = b.same_lanes(x, y)
+    divisor, minus = _safe_divisor(s, x, y, signed)
+    quotient = b.binary(llvm.SDivOp if signed else llvm.UDivOp, x, divisor)
+    return quotient if minus is None else b.select(minus, b.sub(s.same(0, x), x), quotient)
+
+
+def remainder(s: ScalarCode, x: SSAValue, y: SSAValue, signed: bool = True) -> SSAValue:
+    """x - y * divide(x, y)."""
+    x, y = s.b.same_lanes(x, y)
+    divisor, _ = _safe_divisor(s, x, y, signed)
+    return s.b.binary(llvm.SRemOp if signed else llvm.URemOp, x, divisor)
+
+
+def round_towards(s: ScalarCode, op: Operation, v: list[SSAValue], up: bool) -> SSAValue:
+    """The quotient rounded down (or up): moved by one where the division left a rest and the signs differ (agree)."""
+    b = s.b
+    x, y = b.same_lanes(*v)
+    quotient, rest = divide(s, x, y), remainder(s, x, y)
+    zero = s.same(0, x)
+    signs = b.icmp("sge" if up else "slt", b.binary(llvm.XOrOp, x, y), zero)
+    moved = b.binary(llvm.AndOp, signs, b.icmp("ne", rest, zero))
+    return b.select(moved, b.add(quotient, s.same(1 if up else -1, x)), quotient)
+
+
+def ceil_unsigned(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    quotient, rest = divide(s, v[0], v[1], False), remainder(s, v[0], v[1], False)
+    return s.b.select(s.b.icmp("ne", rest, s.same(0, rest)), s.b.add(quotient, s.same(1, rest)), quotient)
