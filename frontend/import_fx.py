@@ -223,7 +223,7 @@ class _Importer:
             return False
         if target in _SIZE_OPS and not (target is _STORAGE_OFFSET and isinstance(symbolic(value), sympy.Symbol)):
             return False  # types say it
-        return any(s.name.startswith(_UNBACKED) for s in expr.symbols(symbolic(value)))
+        return any(s.name.startswith((*_UNBACKED, _FLOAT)) for s in expr.symbols(symbolic(value)))
 
     def arguments(self, node: Node, cls: type[AtenOp], args: Sequence[Any]) -> list[Bound]:
         """The arguments of the call in the order of the schema."""
@@ -360,6 +360,8 @@ class _Importer:
 _SCALARS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
 _UNBACKED = ("u", "zuf")
 """How torch names symbols whose value is read from data."""
+_FLOAT = "zf"
+"""How it names a float of the program, which is read from a tensor that TorchDynamo passes it in."""
 _STORAGE_OFFSET = aten.sym_storage_offset.default
 _SIZE_OPS = frozenset(
     overload

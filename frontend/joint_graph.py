@@ -85,12 +85,13 @@ class JointGraph:
     def is_opaque(self, node: Node) -> bool:
         """Whether a value is an object that passes between the halves as it is."""
         known = getattr(partitioners, "is_opaque_node", None)
-        return isinstance(node.meta.get("val"), partitioners.BackwardState) or (known is not None and bool(known(node)))
+        return _holds_hooks(node) or (known is not None and bool(known(node)))
 
     def split(self, saved: Sequence[Node]) -> tuple[GraphModule, GraphModule]:
         """The forward, which also gives `saved`, and the backward, which takes it and computes what else it needs."""
         symbols = [n for n in saved if symbol_like(n)]
-        opaque = [n for n in saved if n not in symbols and self.is_opaque(n)]
+        # torch itself takes what holds hooks out of the values, and nowhere else
+        opaque = [n for n in saved if n not in symbols and self.is_opaque(n) and not _holds_hooks(n)]
         values = [n for n in saved if n not in symbols and n not in opaque]
         extract = partitioners._extract_fwd_bwd_modules
         forward, backward = extract(
@@ -117,6 +118,11 @@ class JointGraph:
         """Split a graph whose backward needs no gradients: as the nodes stand."""
         split = partitioners.default_partition
         return split(self.module, self._inputs, **_given(split, **self._settings))
+
+
+def _holds_hooks(node: Node) -> bool:
+    """Whether a value is where TorchDynamo keeps hooks that compiled autograd is to call."""
+    return isinstance(node.meta.get("val"), partitioners.BackwardState)
 
 
 def _given(function: Callable[..., Any], **keywords: Any) -> dict[str, Any]:

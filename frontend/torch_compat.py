@@ -16,8 +16,9 @@ from torch._dynamo import eval_frame as _eval_frame_module
 from torch._dynamo import utils as _utils
 from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch import config as _functorch_config
+from torch._functorch._aot_autograd import graph_compile as _graph_compile
 from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache as BypassCache
-from torch._functorch._aot_autograd.descriptors import PlainAOTInput, PlainAOTOutput
+from torch._functorch._aot_autograd.descriptors import PlainAOTInput, PlainAOTOutput, TangentAOTInput
 from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler as CacheableCompiler
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch._guards import TracingContext
@@ -31,6 +32,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 functorch_config: Any = _functorch_config
 # Not all of their names are declared.
 _eval_frame: Any = _c_eval_frame
+graph_compile: Any = _graph_compile
 _frames: Any = _eval_frame_module
 _dynamo_utils: Any = _utils
 compiler_config: Any = torch.compiler.config
@@ -228,6 +230,23 @@ def hold_cached() -> Callable[[], None] | None:
     return _bundling.release
 
 
+def _tensorify_joint_graphs(tensorify: Callable[..., None]) -> Callable[..., None]:
+    """`tensorify_python_scalars` for graphs with a backward only.
+
+    TorchDynamo passes a float that changes as a tensor, and reads it in its graph. The pass calculates with the tensor
+    instead, and makes a constant of a float that goes where an operator takes a number only, as the `alpha` of `add`:
+    each rate of a schedule would be compiled. A compiled graph reads the number; between a forward and a backward there
+    are no floats.
+    """
+
+    def run(module: Any, *others: Any) -> None:
+        descriptions = [node.meta.get("desc") for node in module.graph.nodes if node.op == "placeholder"]
+        if any(isinstance(d, TangentAOTInput) for d in descriptions):
+            tensorify(module, *others)
+
+    return run
+
+
 def aot_compile(
     graph: Any, inputs: Sequence[Any], forward: Any, backward: Any, inference: Any, partition: Callable[..., Any]
 ) -> Callable[..., Any]:
@@ -250,13 +269,15 @@ def aot_compile(
     keep: Any = compile_backward
     if isinstance(backward, CacheableCompiler):
         keep = CacheableCompiler(OutputCode, compile_backward)  # pyright: ignore[reportArgumentType]
-    compiled = aot_module_simplified(
-        graph,
-        inputs,
-        forward,
-        keep,
-        inference_compiler=inference,
-        partition_fn=partition,
-        keep_inference_input_mutations=True,
-    )
+    tensorify = _tensorify_joint_graphs(graph_compile.tensorify_python_scalars)
+    with patch.object(graph_compile, "tensorify_python_scalars", tensorify):
+        compiled = aot_module_simplified(
+            graph,
+            inputs,
+            forward,
+            keep,
+            inference_compiler=inference,
+            partition_fn=partition,
+            keep_inference_input_mutations=True,
+        )
     return disable(compiled, reason="do not trace what AOTAutograd compiled")
