@@ -252,8 +252,8 @@ def _engine() -> "LLJIT":
     import llvmlite.binding as binding
 
     _llvm()
-    # JITLink puts an object's sections side by side. RuntimeDyld ends the process where it finds no room for them within
-    # 2 GB of each other, as in one that has mapped a GPU's memory.
+    # JITLink puts an object's sections side by side. RuntimeDyld ends the process where it finds no room for them
+    # within 2 GB of each other, as in one that has mapped a GPU's memory.
     return binding.create_lljit_compiler(use_jit_link=True, suppress_errors=True)
 
 

@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from ..dialects import expr
+from ..dialects.aten import lookup
 from ..dialects.tensor import SymType, TensorType
 from ..lowering.origins import Call
 
@@ -257,7 +258,14 @@ def graphed(run: Run, arguments: Arguments, calls: Iterable[Call]) -> GraphedCal
     for call in calls:
         if call.name in _WAITING or "unique" in call.name or not call.name.startswith("aten."):
             raise Unrecordable(f"{call.name} may wait for the GPU, at {call.line}")
+        if _is_random(call.name):
+            raise Unrecordable(f"{call.name} draws from torch's generator, which a replay would not, at {call.line}")
     return GraphedCall(run, arguments.device, arguments.varying, arguments.written)
+
+
+def _is_random(name: str) -> bool:
+    operator = lookup(name)
+    return operator is not None and torch.Tag.nondeterministic_seeded in operator.overload.tags
 
 
 def _varies(type: Any) -> bool:

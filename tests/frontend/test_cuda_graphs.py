@@ -176,3 +176,6 @@ def test_what_a_module_says() -> None:
     for name in ("aten.nonzero", "aten._unique2", "mine.op"):
         with pytest.raises(Unrecordable, match=rf"{name} may wait for the GPU, at a.py:3"):
             graphed(increment, arguments, [Call(name, "a.py:3", "")])
+    for name in ("aten.randint.low", "aten.native_dropout"):
+        with pytest.raises(Unrecordable, match=rf"{name} draws from torch's generator, which a replay would not"):
+            graphed(increment, arguments, [Call(name, "a.py:3", "")])
