@@ -336,13 +336,14 @@ def symbols(e: Any) -> frozenset[sympy.Symbol]:
     return frozenset() if isinstance(e, int) else frozenset(e.free_symbols)
 
 
-def evaluate(e: Any, values: Mapping[str, int]) -> Any:
+def evaluate(e: Any, values: Mapping[str, int | float]) -> Any:
     """The number (or truth value) an expression has for given symbol values, by name."""
     if isinstance(e, (int, bool)):
         return e
-    r = e.xreplace({s: sympy.Integer(values[s.name]) for s in e.free_symbols if s.name in values})
+    known = {s: values[s.name] for s in e.free_symbols if s.name in values}
+    r = e.xreplace({s: sympy.Float(v) if isinstance(v, float) else sympy.Integer(v) for s, v in known.items()})
     if isinstance(r, sympy.logic.boolalg.BooleanAtom):
         return bool(r)
     if not r.is_number:
         raise KeyError(f"no value for {sorted(s.name for s in r.free_symbols)} in {text(e)}")
-    return int(r) if r.is_integer else float(r)
+    return int(r) if r.is_integer and not isinstance(r, sympy.Float) else float(r)

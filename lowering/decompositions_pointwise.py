@@ -211,7 +211,7 @@ def fmod(a: Value, b: Value | Number) -> Value:
 
 
 @pointwise("aten.remainder.Scalar_Tensor")
-def remainder_of_number(a: Number, b: Value) -> Value:
+def remainder_of_number(a: Value | Number, b: Value) -> Value:
     return remainder(b.full(a), b)
 
 
@@ -231,7 +231,7 @@ def pow_tensor(a: Value, b: Value) -> Value:
 
 
 @pointwise("aten.pow.Scalar")
-def pow_scalar(a: Number, b: Value) -> Value:
+def pow_scalar(a: Value | Number, b: Value) -> Value:
     return b.full(a).binary(prims.PowOp.make, b)
 
 
@@ -312,9 +312,11 @@ def addcdiv(x: Value, a: Value, b: Value, value: Number) -> Value:
 
 
 @pointwise("aten.lerp.Scalar")
-def lerp_scalar(start: Value, end: Value, weight: Number) -> Any:
+def lerp_scalar(start: Value, end: Value, weight: Value | Number) -> Any:
     if isinstance(weight, sympy.Expr):
         return NotImplemented
+    if isinstance(weight, Value):
+        return lerp(start, end, weight)
     if abs(weight) < 0.5:
         return start + (end - start) * weight
     return end - (end - start) * (1 - weight)

@@ -81,7 +81,7 @@ def xlogy(x: Value, y: Value | Number) -> Value:
 
 
 @pointwise("aten.xlogy.Scalar_Self")
-def xlogy_scalar(x: Number, y: Value) -> Value:
+def xlogy_scalar(x: Value | Number, y: Value) -> Value:
     return _x_times(y.full(x), y, y.log())
 
 

@@ -191,8 +191,10 @@ class Value:
         """Integers without bool."""
         return is_integer(self.type.dtype)
 
-    def full(self, value: Number) -> Value:
-        """`value` everywhere, of this type."""
+    def full(self, value: Value | Number) -> Value:
+        """`value` everywhere, of this type. A number that the program reads from data is a value of rank 0."""
+        if isinstance(value, Value):
+            return value.to(self.dtype).expand(self.type.shape)
         return self.b.full(value, self.type)
 
     # Conversion

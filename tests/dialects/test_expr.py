@@ -23,3 +23,9 @@ EXPRESSIONS: list[Any] = [
 def test_text_gives_the_expression_back(e: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expr, "_parse_cache", {})
     assert expr.parse(expr.text(e)) == e
+
+
+def test_values_that_are_floats() -> None:
+    rate = expr.symbol("zf0")
+    assert expr.evaluate(2 * rate, {"zf0": 0.25}) == 0.5
+    assert type(expr.evaluate(2 * rate, {"zf0": 1.0})) is float

@@ -1,0 +1,83 @@
+"""Floats that a program is called with: the second value makes a symbol of them, and no other compiles again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch._dynamo.utils import counters
+
+foreach: Any = torch  # its foreach functions are not declared
+
+PROGRAMS: dict[str, Callable[[Tensor, float], Any]] = {
+    "product": lambda x, s: x * s,
+    "product of integers": lambda x, s: x.long() * s,
+    "product of halves": lambda x, s: x.bfloat16() * s,
+    "difference": lambda x, s: s - x,
+    "scaled sum": lambda x, s: torch.add(x, x, alpha=-s),
+    "quotient": lambda x, s: s / x,
+    "power": lambda x, s: x.abs() ** s,
+    "exponential": lambda x, s: s**x,
+    "comparison": lambda x, s: x > s,
+    "branch": lambda x, s: x * 2 if s > 0.1 else x * 3,
+    "clamp": lambda x, s: x.clamp(-s, s),
+    "addcmul": lambda x, s: torch.addcmul(x, x, x, value=s),
+    "addmm": lambda x, s: torch.addmm(x, x, x, alpha=s, beta=1 - s),
+    "lerp": lambda x, s: torch.lerp(x, x * 2, s),
+    "bias correction": lambda x, s: x * (1 - s**3) / math.sqrt(1 - s**2),
+    "full": lambda x, s: torch.full((3,), s) + x.sum(),
+    "new_full": lambda x, s: x.new_full((3,), s),
+    "where": lambda x, s: torch.where(x > 0, s, x),
+    "where of two": lambda x, s: torch.where(x > 0, s, -s),
+    "masked_fill": lambda x, s: x.masked_fill(x > 0, s),
+    "index_fill": lambda x, s: x.index_fill(0, torch.tensor([1]), s),
+    "index_add": lambda x, s: x.index_add(0, torch.tensor([1]), x[:1], alpha=s),
+    "scatter": lambda x, s: x.scatter(0, torch.tensor([[1, 2]]), s),
+    "remainder of a number": lambda x, s: torch.remainder(s, x),
+    "rsub": lambda x, s: torch.rsub(x, s, alpha=2),
+    "remainder": lambda x, s: torch.remainder(x, s),
+    "fmod": lambda x, s: torch.fmod(x, s),
+    "floor": lambda x, s: torch.div(x, s, rounding_mode="floor"),
+    "copysign": lambda x, s: torch.copysign(x, s),
+    "elu": lambda x, s: F.elu(x, s),
+    "celu": lambda x, s: F.celu(x, s),
+    "leaky": lambda x, s: F.leaky_relu(x, s),
+    "softplus": lambda x, s: F.softplus(x, s, 20 * s),
+    "softshrink": lambda x, s: F.hardshrink(x, s),
+    "hardtanh": lambda x, s: F.hardtanh(x, -s, s),
+    "threshold": lambda x, s: F.threshold(x, s, -s),
+    "norm": lambda x, s: torch.linalg.vector_norm(x, 1 + s),
+    "linspace": lambda x, s: torch.linspace(0, s, 5),
+    "arange": lambda x, s: torch.arange(0, s, s / 4.5),
+    "isin": lambda x, s: torch.isin(x, s),
+    "xlogy": lambda x, s: torch.xlogy(s, x.abs()),
+    "foreach": lambda x, s: foreach._foreach_add([x, x * 2], [x, x], alpha=s),
+    "foreach with a number each": lambda x, s: foreach._foreach_addcdiv([x, x], [x, x], [x + 9, x + 9], [s, -s]),
+    "a result": lambda x, s: (x * 2, s * 2),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.usefixtures("fresh")
+def test_a_float_is_a_symbol(name: str) -> None:
+    counters.clear()
+    f = PROGRAMS[name]
+    compiled = torch.compile(f, backend="lamella", options={"cache": False})
+    x = torch.randn(4, 4)
+    for s in (0.25, 0.37, 0.61, 0.83):
+        torch.testing.assert_close(compiled(x, s), f(x, s))
+    assert counters["stats"]["unique_graphs"] == 2
+
+
+@pytest.mark.usefixtures("fresh")
+def test_values_that_are_not_finite() -> None:
+    compiled = torch.compile(lambda x, s: (x * s, torch.add(x, x, alpha=s)), backend="lamella")
+    x = torch.tensor([0.0, 1.0, -2.0])
+    for s in (1.5, 2.5, math.inf, math.nan, -math.inf, -0.0, 3.5):
+        torch.testing.assert_close(compiled(x, s), (x * s, torch.add(x, x, alpha=s)), equal_nan=True)
+        assert torch.equal(torch.signbit(compiled(x, s)[0]), torch.signbit(x * s)) or math.isnan(s)
