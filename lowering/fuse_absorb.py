@@ -23,8 +23,10 @@ MAX_DEPTH = 64
 MAX_SIZE = 400
 """Ops of a body after absorption."""
 
-_WORTH = 0.6
-"""Computing something for several readers must be this much cheaper than storing it: stored, it may fuse with them."""
+_WORTH, _WORTH_APART = 0.6, 0.8
+"""Computing something for several readers must be this much cheaper than storing it: stored, it may fuse with them; the
+second where they cannot be one kernel, and it would be written in any case.
+"""
 
 
 def absorb(nodes: list[Node], mutations: Mapping[SSAValue, list[int]], hints: Hints) -> dict[SSAValue, Node]:
@@ -112,7 +114,24 @@ class _Absorber:
             return True
         stored = WRITE * size + stored_reads + loads + points * a.cost * BYTES_PER_OP
         inlined = len(readers) * loads + computed * a.cost * BYTES_PER_OP
-        return inlined <= (stored if len(readers) == 1 else _WORTH * stored)
+        if len(readers) == 1:
+            return inlined <= stored
+        return inlined <= (_WORTH_APART if self._apart(a, readers) else _WORTH) * stored
+
+    def _apart(self, a: Node, readers: Iterable[Node]) -> bool:
+        """Whether reductions of readers go over different dims of `a`, as sums of rows and of columns do: no loop over
+        rows or columns gives them all.
+        """
+        common = frozenset(range(len(a.index)))
+        for n in readers:
+            outer = {d.symbol for d in n.dims}
+            for r in n.reads:
+                if self.producer.get(r.source) is not a:
+                    continue
+                kept = frozenset(i for i, e in enumerate(r.index) if outer & expr.symbols(e))
+                if kept and not (common := common & kept):
+                    return True
+        return False
 
     def _possible(self, a: Node, n: Node, r: Read) -> bool:
         """Whether computing `a` at the point of this read means the same."""
