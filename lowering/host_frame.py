@@ -219,9 +219,16 @@ class Frame:
         """A size expression as an i64. HostError where a symbol is unknown or there is no code for it."""
         return self.b.number(self.value(value))
 
+    def knows(self, value: Dim) -> bool:
+        """Whether the symbols of an expression have values."""
+        return not self._missing(value)
+
+    def _missing(self, value: Dim) -> list[sympy.Symbol]:
+        return [s for s in expr.symbols(value) if s not in self.env and s not in self.floats]
+
     def value(self, value: Dim) -> Num:
         """A size expression as code, or as the number it is."""
-        if missing := [s for s in expr.symbols(value) if s not in self.env and s not in self.floats]:
+        if missing := self._missing(value):
             raise HostError(f"size {missing[0].name} in {expr.text(value)} is bound by no argument or result")
         try:
             return evaluate(self.b, _integral(value), self.env)

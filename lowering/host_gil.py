@@ -25,7 +25,8 @@ def released(frame: Frame, types: Iterable[Attribute]) -> Generator[None]:
     """
     sizes = [storage_bytes(t) for t in types if isinstance(t, TensorType)]
     fixed = sum(s for s in sizes if isinstance(s, int))
-    symbolic = list(dict.fromkeys(s for s in sizes if not isinstance(s, int)))
+    # sizes that the call itself gives are not known before it
+    symbolic = list(dict.fromkeys(s for s in sizes if not isinstance(s, int) and frame.knows(s)))
     if fixed >= LONG:
         state = frame.get("PyEval_SaveThread")
         yield

@@ -36,9 +36,10 @@ def test_update_in_place_of_a_double_scalar_is_lost(recorder: Any) -> None:
         x.add_(1)
         return x * 2
 
-    for backend in ("aot_eager", recorder.backend):
-        x = torch.zeros((), dtype=torch.float64)
-        assert under(backend, f)(x) == 0 and x == 0  # 2 and 1 in eager
+    x = torch.zeros((), dtype=torch.float64)
+    assert under("aot_eager", f)(x) == 0 and x == 0  # 2 and 1 in eager
+    x = torch.zeros((), dtype=torch.float64)
+    assert under(recorder.backend, f)(x) == 2 and x == 1  # the pass of torch that loses it is left out here
 
 
 def test_linear_interpolation_of_infinities(recorder: Any) -> None:
