@@ -18,9 +18,10 @@ from typing import Any, Protocol
 import torch
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 
 from ..dialects import expr
-from ..dialects.aten import lookup
+from ..dialects.aten import AtenOp
 from ..dialects.tensor import SymType, TensorType
 from ..lowering.origins import Call
 
@@ -247,6 +248,8 @@ class Arguments:
         if len(devices) != 1 or not device.startswith("cuda"):
             raise Unrecordable("it has tensors of the CPU or of several GPUs")
         (function,) = (op for op in module.ops if isinstance(op, FuncOp))
+        if drawing := [op.name for op in function.body.block.ops if _is_random(op)]:
+            raise Unrecordable(f"{drawing[0]} draws from torch's generator, which a replay would not")
         attributes = function.arg_attrs.data if function.arg_attrs is not None else ()
         written = (i for i, a in enumerate(attributes) if "lamella.mutated" in a.data)
         varying = (i for i, a in enumerate(function.body.block.args) if _varies(a.type))
@@ -258,14 +261,14 @@ def graphed(run: Run, arguments: Arguments, calls: Iterable[Call]) -> GraphedCal
     for call in calls:
         if call.name in _WAITING or "unique" in call.name or not call.name.startswith("aten."):
             raise Unrecordable(f"{call.name} may wait for the GPU, at {call.line}")
-        if _is_random(call.name):
-            raise Unrecordable(f"{call.name} draws from torch's generator, which a replay would not, at {call.line}")
     return GraphedCall(run, arguments.device, arguments.varying, arguments.written)
 
 
-def _is_random(name: str) -> bool:
-    operator = lookup(name)
-    return operator is not None and torch.Tag.nondeterministic_seeded in operator.overload.tags
+def _is_random(op: Operation) -> bool:
+    """Whether an operator draws random numbers; attention without dropout draws none."""
+    if not isinstance(op, AtenOp) or torch.Tag.nondeterministic_seeded not in op.overload.tags:
+        return False
+    return not any(a.name == "dropout_p" and op.arg("dropout_p") == 0 for a in op.schema.args)
 
 
 def _varies(type: Any) -> bool:

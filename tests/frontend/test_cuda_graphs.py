@@ -176,6 +176,23 @@ def test_what_a_module_says() -> None:
     for name in ("aten.nonzero", "aten._unique2", "mine.op"):
         with pytest.raises(Unrecordable, match=rf"{name} may wait for the GPU, at a.py:3"):
             graphed(increment, arguments, [Call(name, "a.py:3", "")])
-    for name in ("aten.randint.low", "aten.native_dropout"):
-        with pytest.raises(Unrecordable, match=rf"{name} draws from torch's generator, which a replay would not"):
-            graphed(increment, arguments, [Call(name, "a.py:3", "")])
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_random_numbers_are_not_recorded(dropout: float) -> None:
+    """Attention is called random by torch, and is so with dropout only."""
+    t, n = "!sym.t<[2, 4, 16, 64], bf16, device=cuda:0>", "none, none, !sym.int<16>, !sym.int<16>"
+    rows = "!sym.t<[2, 4, 16], f32, device=cuda:0>"
+    seeds = "!sym.t<[2], u64, device=cuda:0>, !sym.t<[], u64, device=cuda:0>, !sym.t<[0], bf16, device=cuda:0>"
+    text = f"""
+      func.func @main(%q: {t}) -> {t} {{
+        %r:9 = aten._scaled_dot_product_flash_attention(%q, %q, %q, {dropout}) : ({t}, {t}, {t}) -> ({t}, {rows}, {n}, {seeds})
+        func.return %r#0 : {t}
+      }}
+    """
+    module = parse_module(text)
+    if dropout:
+        with pytest.raises(Unrecordable, match="attention draws from torch's generator, which a replay would not"):
+            Arguments.of(module, {"cuda:0"})
+    else:
+        assert Arguments.of(module, {"cuda:0"}) == Arguments(0, (), ())
