@@ -86,10 +86,8 @@ def _closure(node: Node) -> list[Node] | None:
             return None
         needed.add(n)
         stack.extend(n.all_input_nodes)
-    for n in needed:
-        # an update in place by a call that is not needed for the value, but changes it
-        if any(user not in needed and _may_write(user) for user in n.users):
-            return None
+    if any(_written(n, needed) for n in node.graph.nodes if n not in needed):
+        return None
     return [n for n in node.graph.nodes if n in needed]
 
 
@@ -101,11 +99,20 @@ def _is_random(node: Node) -> bool:
 _IN_PLACE = frozenset(getattr(operator, name) for name in dir(operator) if name.startswith("i") and name != "is_")
 
 
-def _may_write(node: Node) -> bool:
-    if node.op == "call_function" and (node.target in _IN_PLACE or node.target is operator.setitem):
-        return True
+def _written(node: Node, values: set[Node]) -> bool:
+    """Whether a call writes one of the values, perhaps through a view of it."""
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    return name.endswith("_") and not name.endswith("__")
+    in_place = node.target in _IN_PLACE or node.target is operator.setitem or (name[-1:] == "_" and name[-2:] != "__")
+    stack = [n for n in (*(node.args[:1] if in_place else ()), node.kwargs.get("out")) if isinstance(n, Node)]
+    seen: set[Node] = set()
+    while stack:
+        n = stack.pop()
+        if n in values:
+            return True
+        if n not in seen:
+            seen.add(n)
+            stack.extend(n.all_input_nodes)
+    return False
 
 
 def _computed(nodes: Sequence[Node]) -> Any:

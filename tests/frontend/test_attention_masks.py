@@ -71,10 +71,18 @@ def test_other_masks_stay(mask: Callable[[Tensor], Tensor]) -> None:
     assert calls(model, Q) == [{"masked": True, "causal": False}]
 
 
-def test_a_mask_that_is_written_stays() -> None:
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda mask, q: mask.__setitem__((slice(None), 0), q[0, 0, :, 0]),
+        lambda mask, q: mask[0].fill_(-1.0),  # through a view
+        lambda mask, q: torch.mul(q[0, 0] @ q[0, 0].T, 0.1, out=mask),
+    ],
+)
+def test_a_mask_that_is_written_stays(write: Callable[[Tensor, Tensor], Any]) -> None:
     def model(q: Tensor) -> Tensor:
         mask = torch.zeros(8, 8)
-        mask[:, 0] = q[0, 0, :, 0]
+        write(mask, q)
         return F.scaled_dot_product_attention(q, q, q, mask)
 
     assert calls(model, Q) == [{"masked": True, "causal": False}]
