@@ -11,6 +11,7 @@ torch's `min_cut_rematerialization_partition`, whose classification and extracti
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,13 @@ from ..lowering.report_page import count
 from .joint_graph import JointGraph, symbol_like
 from .partition_cost import Costs, Kind, size_in_bytes
 
+log = logging.getLogger("lamella")
+
 INFINITE = 1 << 60
+
+
+class NoPartition(Exception):
+    """Why no set of values can be saved."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,11 @@ def partitioner(
         if not graph.has_backward:
             return graph.split_by_position()
         share = graph.budget if budget is None else budget
-        choice = choose(graph, share)
+        try:
+            choice = choose(graph, share)
+        except NoPartition as reason:
+            log.warning("the joint graph is split as it stands: %s", reason)
+            return graph.split_by_position()
         if tell is not None:
             tell(choice)
         return graph.split(choice.saved)
@@ -73,7 +84,7 @@ def partitioner(
 
 
 def choose(joint: JointGraph, budget: float) -> Choice:
-    """The values to save. Raises ValueError for a budget outside [0, 1]."""
+    """The values to save. Raises ValueError for a budget outside [0, 1], NoPartition."""
     if not 0 <= budget <= 1:
         raise ValueError(f"an activation memory budget lies between 0 and 1, got {budget}")
     costs = Costs(joint)
@@ -86,7 +97,7 @@ def choose(joint: JointGraph, budget: float) -> Choice:
 
 def cut(joint: JointGraph, costs: Costs, allowed: frozenset[Node]) -> list[Node]:
     """The cheapest set of values to save, in the order of the graph. `allowed` nodes may be computed again at no
-    cost.
+    cost. Raises NoPartition.
     """
     network = networkx.DiGraph()
     for node in joint.graph.nodes:
@@ -112,7 +123,8 @@ def cut(joint: JointGraph, costs: Costs, allowed: frozenset[Node]) -> list[Node]
     value, (reached, _) = networkx.minimum_cut(
         network, "forward", "backward", flow_func=networkx.algorithms.flow.boykov_kolmogorov
     )
-    assert value < INFINITE, "a value is needed that can be neither saved nor computed again"
+    if value >= INFINITE:
+        raise NoPartition("a value is needed that can be neither saved nor computed again")
     return [
         n for n in joint.graph.nodes
         if (n, "in") in reached and (n, "out") in network and (n, "out") not in reached

@@ -144,6 +144,18 @@ def test_explained_choice_names_operators_and_bytes(choices: list[Choice]) -> No
     assert choices[0].lines()[:2] == ["saved for backward: 2048 bytes in 1 value", "  aten.mm.default: 2048 bytes"]
 
 
+def test_a_graph_without_a_partition_is_split_as_it_stands(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(partition.Costs, "save", lambda self, node: None)
+    x, w = torch.randn(4, 8, requires_grad=True), torch.randn(8, 8, requires_grad=True)
+    run = lambda x, w: (x @ w).sin()  # noqa: E731
+    got = torch.autograd.grad(compiled(run)(x, w).sum(), [x, w])
+    for ours, eager in zip(got, torch.autograd.grad(run(x, w).sum(), [x, w]), strict=True):
+        torch.testing.assert_close(ours, eager)
+    assert "neither saved nor computed again" in caplog.text
+
+
 def test_explain_tells_what_is_saved() -> None:
     import lamella
 
