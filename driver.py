@@ -151,6 +151,7 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None) 
             "aten-canonicalize",
             "aten-channels-last",
             *(["aten-devices", "aten-pad-products"] if gpu else []),
+            f"aten-choose-products{{choose={options.products} target={_cpu_name(options)}}}",
             f"aten-to-prims{{random={options.random}}}",
             f"prims-canonicalize{{numerics={options.numerics}}}",
             "prims-to-loop",

@@ -260,6 +260,13 @@ def _scan(op: prims.ScanOp, operands: Sequence[Tensor], env: Environment) -> tup
     return (scan(KINDS.get(kind, kind), operands[0], op.integer("dim"), None),)
 
 
+def _dot(op: prims.DotOp, operands: Sequence[Tensor], env: Environment) -> tuple[Tensor]:
+    dtype = _dtype(op.result)
+    wide = torch.promote_types(dtype, torch.float32) if dtype.is_floating_point else torch.int64
+    lhs, rhs = (v.to(wide) for v in operands)
+    return (torch.matmul(lhs, rhs).to(dtype),)
+
+
 HANDLERS: Final[dict[type[prims.PrimsOp], Handler]] = {
     **{op: _elementwise(function) for op, function in ELEMENTWISE.items()},
     prims.ConvertOp: _convert,
@@ -278,4 +285,5 @@ HANDLERS: Final[dict[type[prims.PrimsOp], Handler]] = {
     prims.ReduceOp: _reduce,
     prims.VarMeanOp: _var_mean,
     prims.ScanOp: _scan,
+    prims.DotOp: _dot,
 }

@@ -61,6 +61,7 @@ from .prims_indexing import (
     IndexedOp,
     ScatterOp,
 )
+from .prims_products import DotOp
 from .prims_reductions import (
     REDUCTIONS,
     SCANS,
@@ -150,6 +151,7 @@ __all__ = [
     "DivFloorOp",
     "DivOp",
     "DivTruncOp",
+    "DotOp",
     "ElementwiseOp",
     "EqOp",
     "ErfOp",

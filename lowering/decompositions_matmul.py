@@ -1,90 +1,115 @@
-"""Products of one row with a matrix, as decoding makes them: sums in kernels, which read the matrix at memory speed.
-
-Any other product stays a call.
-"""
+"""Matrix products: those that are marked (`aten-choose-products`) become `prims.dot`; any other stays a call."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
-from xdsl.ir import SSAValue
-
+from ..dialects import prims
 from ..dialects.aten import lookup
+from ..dialects.expr import Dim
 from ..dialects.prims import Number
-from ..dialects.tensor import TensorType
-from .decomposition import RULES, Call, rule
+from .decomposition import Call, rule
 from .prims_builder import Value
-from .promotion import opmath
+from .products import is_generated, read_by_kernels
 
-PRODUCTS = frozenset({"aten.mm", "aten.addmm"})
-"""Operators of this table: their rules take few cases, most stay calls."""
+FLATTENING = frozenset({"aten.view", "aten._unsafe_view", "aten.reshape"})
 
 
-def row_product(x: Value, matrix: Value, layout: TensorType) -> Value | None:
-    """x @ matrix for an x of one row, summed in the dtype of computation; None where the call is as good.
+def product(call: Call, x: Value, matrix: Value) -> Value:
+    """x @ matrix, summed in the dtype of computation.
 
-    `layout` is the type that eager's matrix has. Where its columns do not lie in one piece, BLAS is as fast, but not
-    for f16 and bf16.
+    Rows that are a view of several dims, to which the result goes back, keep these dims: what follows has them too.
     """
-    if x.shape[0] != 1 or not x.is_float or x.type.device != "cpu" or matrix.dtype != x.dtype:
+    lead = _rows(call, x)
+    if lead is None:
+        return x.dot(matrix)
+    rows = x.reshape((*lead, x.shape[-1]))
+    return rows.dot(_repeated(matrix, lead[:-1]))
+
+
+def _repeated(matrix: Value, batch: Sequence[Dim]) -> Value:
+    """The matrix for each index of `batch`."""
+    return matrix.broadcast((*batch, *matrix.shape), range(len(batch), len(batch) + 2)) if batch else matrix
+
+
+def _rows(call: Call, x: Value) -> Sequence[Dim] | None:
+    """The dims that the rows of `x` are a view of, if all uses of the result are views of that shape; else None."""
+    owner = x.ssa.owner
+    if not isinstance(owner, prims.ReshapeOp):
         return None
-    if layout.strides[0] != 1 and opmath(x.dtype) == x.dtype:
+    source = Value(x.b, owner.operand)
+    if source.rank < 3 or source.shape[-1] != x.shape[-1]:
         return None
-    size, columns = matrix.shape
-    row = x.opmath().reshape([size]).broadcast([columns, size], [1])
-    return (row * matrix.opmath().transpose([1, 0])).reduce("sum", [1]).reshape([1, columns])
-
-
-def _layout(call: Call, name: str) -> TensorType:
-    return cast(TensorType, cast(SSAValue, call.op.arg(name)).type)
-
-
-def product_for_kernels(call: Call, x: Value, matrix: Value) -> Value | None:
-    """x @ matrix where kernels read what the op gives, as they may add a bias to it; else None.
-
-    ATen writes the bias first and adds the product to it: a pass over the result that BLAS alone does not make. (In
-    f16 and bf16 the product would be rounded before the bias is added.)
-    """
-    if not _read_by_kernels(call.op.results[0]):
+    lead = source.shape[:-1]
+    result = call.op.results[0]
+    users = [use.operation for use in result.uses]
+    wanted = (*lead, call.type.shape[-1])
+    if not users or any(u.name not in FLATTENING or _shape(u.results[0]) != wanted for u in users):
         return None
-    product = lookup("aten.mm")
-    assert product is not None
-    op = product.call([x.ssa, matrix.ssa], [call.type], call.b.location)
-    call.b.ops.append(op)
-    return Value(call.b, op.results[0])
+    return lead
 
 
-_PRODUCTS = frozenset({"aten.mm", "aten.addmm", "aten.bmm", "aten.baddbmm"})
+def _shape(v: Any) -> Any:
+    return getattr(v.type, "shape", None)
 
 
-def _read_by_kernels(value: SSAValue) -> bool:
-    """Whether all uses, perhaps of views, are operators that become kernels."""
-    users = [use.operation for use in value.uses]
-    for user in users:
-        entry = RULES.get(user.name)
-        if entry is None or user.name in _PRODUCTS:
-            return False
-        if entry.alias and not _read_by_kernels(user.results[0]):
-            return False
-    return bool(users)
-
-
-@rule("aten.mm")
-def mm(call: Call, x: Value, matrix: Value) -> Any:
-    result = row_product(x, matrix, _layout(call, "mat2"))
-    return NotImplemented if result is None else result.to(call.type.dtype)
-
-
-@rule("aten.addmm")
-def addmm(call: Call, bias: Value, x: Value, matrix: Value, beta: Number, alpha: Number) -> Any:
-    result = row_product(x, matrix, _layout(call, "mat2"))
-    if result is None and x.dtype == "f32" and x.type.device == "cpu" and alpha == beta == 1:
-        result = product_for_kernels(call, x, matrix)
-    if result is None or bias.dtype != x.dtype:
-        return NotImplemented
+def _with_bias(call: Call, result: Value, bias: Value, beta: Number, alpha: Number) -> Value:
+    """beta * bias + alpha * result, where a bias of NaN does not matter if beta is 0."""
     if alpha != 1:
         result = result * alpha
-    if beta != 0:
-        bias = bias.to(opmath(bias.dtype)).expand(result.shape)
-        result = result + (bias if beta == 1 else bias * beta)
-    return result.to(call.type.dtype)
+    if beta == 0:
+        return result
+    bias = bias.to(result.dtype).expand(call.type.shape).reshape(result.shape)
+    return result + (bias if beta == 1 else bias * beta)
+
+
+@rule("aten.mm", "aten.bmm")
+def mm(call: Call, x: Value, matrix: Value) -> Any:
+    return product(call, x, matrix) if is_generated(call.op) else NotImplemented
+
+
+@rule("aten.addmm", "aten.baddbmm")
+def addmm(call: Call, bias: Value, x: Value, matrix: Value, beta: Number, alpha: Number) -> Any:
+    if is_generated(call.op):
+        return _with_bias(call, product(call, x, matrix), bias, beta, alpha)
+    plain = x.rank == 2 and x.dtype == bias.dtype == "f32" and x.type.device == "cpu" and alpha == beta == 1
+    if not plain or not read_by_kernels(call.op.results[0]):
+        return NotImplemented
+    # ATen writes the bias first and adds the product to it: a pass over the result that BLAS alone does not make.
+    # (In f16 and bf16 the product would be rounded before the bias is added.)
+    mm = lookup("aten.mm")
+    assert mm is not None
+    op = mm.call([x.ssa, matrix.ssa], [call.type], call.b.location)
+    call.b.ops.append(op)
+    return _with_bias(call, Value(call.b, op.results[0]), bias, 1, 1)
+
+
+@rule("aten.mv")
+def mv(call: Call, matrix: Value, vector: Value) -> Any:
+    if not is_generated(call.op):
+        return NotImplemented
+    return matrix.dot(vector.unsqueeze(1)).reshape(call.type.shape)
+
+
+@rule("aten.addmv")
+def addmv(call: Call, bias: Value, matrix: Value, vector: Value, beta: Number, alpha: Number) -> Any:
+    if not is_generated(call.op):
+        return NotImplemented
+    return _with_bias(call, matrix.dot(vector.unsqueeze(1)).reshape(call.type.shape), bias, beta, alpha)
+
+
+@rule("aten._int_mm")
+def int_mm(call: Call, x: Value, matrix: Value) -> Any:
+    return x.dot(matrix, call.type.dtype) if is_generated(call.op) else NotImplemented
+
+
+@rule("aten.linear")
+def linear(call: Call, x: Value, weight: Value, bias: Value | None) -> Any:
+    if not is_generated(call.op):
+        return NotImplemented
+    if weight.rank != 2:
+        return NotImplemented
+    result = (x if x.rank > 1 else x.unsqueeze(0)).dot(_repeated(weight.transpose([1, 0]), x.shape[:-2]))
+    result = result.reshape((*x.shape[:-1], weight.shape[0]))
+    return result if bias is None else _with_bias(call, result, bias, 1, 1)

@@ -29,14 +29,18 @@ second where they cannot be one kernel, and it would be written in any case.
 """
 
 
-def absorb(nodes: list[Node], mutations: Mapping[SSAValue, list[int]], hints: Hints) -> dict[SSAValue, Node]:
-    """Absorb what is worth it, in place; the results of absorbed nests. `mutations` says where values change."""
-    return _Absorber(nodes, mutations, hints).run()
+def absorb(
+    nodes: list[Node], mutations: Mapping[SSAValue, list[int]], hints: Hints, reuse: int = 1
+) -> dict[SSAValue, Node]:
+    """Absorb what is worth it, in place; the results of absorbed nests. `mutations` says where values change, `reuse`
+    how many points of a product use an element of a factor once it is computed.
+    """
+    return _Absorber(nodes, mutations, hints, reuse).run()
 
 
 class _Absorber:
-    def __init__(self, nodes: list[Node], mutations: Mapping[SSAValue, list[int]], hints: Hints) -> None:
-        self.nodes, self.mutations, self.hints = nodes, mutations, hints
+    def __init__(self, nodes: list[Node], mutations: Mapping[SSAValue, list[int]], hints: Hints, reuse: int) -> None:
+        self.nodes, self.mutations, self.hints, self.reuse = nodes, mutations, hints, reuse
         self.producer = {r: n for n in nodes for r in n.results}
         self.readers: dict[Node, dict[Node, None]] = {n: {} for n in nodes}
         for n in nodes:
@@ -107,7 +111,7 @@ class _Absorber:
             reads = [r for r in n.reads if self.producer.get(r.source) is a]
             if not all(self._possible(a, n, r) for r in reads):
                 return False
-            computed += sum(_evaluations(n, r, hints) for r in {r.index: r for r in reads}.values())
+            computed += sum(_evaluations(n, r, hints, self.reuse) for r in {r.index: r for r in reads}.values())
             stored_reads += size
         extra = computed <= 1.01 * points
         if len(readers) == 1 and extra:
@@ -154,10 +158,13 @@ class _Absorber:
         return any(a.number < at < n.number for r in a.reads for at in self.mutations.get(r.source, ()))
 
 
-def _evaluations(n: Node, r: Read, hints: Hints) -> float:
+def _evaluations(n: Node, r: Read, hints: Hints, reuse: int) -> float:
     """How often a read is evaluated: loops inside of those that its index moves with are left alone."""
     moving = frozenset(s for e in r.index for s in expr.symbols(e))
     domain = n.domain
+    if n.contraction:
+        others = hints.points(tuple(d for d in domain if d.symbol not in moving))
+        return hints.points(domain) / max(1, min(others, reuse))
     while domain and r.whole and domain[-1].symbol not in moving:
         domain = domain[:-1]
     return hints.points(domain)

@@ -14,6 +14,7 @@ from ..dialects import expr
 from ..dialects.expr import Dim
 from ..dialects.loop import AssertOp, FnOp, LoadOp, LoopDim, NestOp, ScatterOp, YieldAtOp
 from ..dialects.tensor import TensorType
+from .contraction import contraction_of_nest
 
 Index: TypeAlias = tuple[Dim, ...]
 Binding: TypeAlias = dict[sympy.Symbol, Any]
@@ -94,6 +95,8 @@ class Node:
     """Computed where it is read, never by itself."""
     depth: int = 0
     """Length of the chain of absorbed producers."""
+    contraction: bool = False
+    """Whether it multiplies matrices."""
     pointwise: bool = field(init=False)
     domain: tuple[LoopDim, ...] = field(init=False)
     """Parallel dims, then reduce dims."""
@@ -166,7 +169,9 @@ def make_node(op: NestOp | ScatterOp, number: int) -> Node:
         reduce, combine = op.reduce.data.items, tuple(k.data for k in op.combine.data)
         scan = op.scan.data if op.scan is not None else None
         index = op.out.data.items if op.out is not None else tuple(d.symbol for d in dims)
-    return Node(op, number, dims, reduce, combine, scan, index, list(reads), cost, asserts, traps, size, tuple(tensors))
+    node = Node(op, number, dims, reduce, combine, scan, index, list(reads), cost, asserts, traps, size, tuple(tensors))
+    node.contraction = isinstance(op, NestOp) and contraction_of_nest(op) is not None
+    return node
 
 
 def tensor_type(v: SSAValue) -> TensorType:

@@ -149,6 +149,8 @@ class Grouper:
         merged = merge_groups(a.group, b.group)
         if merged is None:
             return "no loops fit both"
+        if not _keeps_products(merged):
+            return "beside a product of matrices stands only what is computed at its own points"
         if self._starves(a.group, b.group, merged):
             return "together they have too little work for all threads"
         saved = self._saved(a, b, merged)
@@ -233,6 +235,18 @@ class Grouper:
             if other.ancestors & bits:
                 other.ancestors |= below
         self._clusters[c] = None
+
+
+def _keeps_products(g: Group) -> bool:
+    """Whether a product of matrices is alone but for pointwise nests over its own points, all of which are in the grid:
+    tiles of the product then are tiles of all.
+    """
+    products = [n for n in g.members if n.contraction]
+    if not products:
+        return True
+    points = set(g.axes[products[0]][: len(products[0].dims)])
+    others = [n for n in g.members if n is not products[0]]
+    return set(g.grid) == points and all(n.pointwise and set(g.axes[n]) == points for n in others)
 
 
 def _first(c: Cluster) -> Node:

@@ -3,7 +3,8 @@
     sum over r of x[r]  =  sum over c of (sum over r in chunk c of x[r])
     welford(x)          =  mean = sum(x) / n,  m2 = sum((x - mean)**2)
 
-The number of parts depends on sizes alone, never on threads: a run gives the same bits as the next.
+The number of parts depends on sizes alone, never on threads: a run gives the same bits as the next. Products of
+matrices stay whole.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ..dialects import expr
 from ..dialects.expr import Dim
 from ..dialects.loop import DimsAttr, IndexAttr, IndexOp, LoadOp, LoopDim, NestOp, YieldOp
 from ..dialects.tensor import TensorType, itemsize
+from .contraction import contraction_of_nest
 from .fuse_cost import Hints, Machine
 from .fuse_graph import tensor_type
 from .index_simplify import facts
@@ -42,7 +44,7 @@ def split_reductions(ops: Sequence[Operation], machine: Machine, hints: Hints) -
     """The ops, with reductions replaced where that is worth it; the uses of their results are replaced too."""
     found: list[Operation] = []
     for o in ops:
-        if not isinstance(o, NestOp) or not o.combine.data or o.scan is not None:
+        if not isinstance(o, NestOp) or not o.combine.data or o.scan is not None or contraction_of_nest(o) is not None:
             found.append(o)
             continue
         pieces: list[Operation] = [o]

@@ -61,6 +61,7 @@ class LoopFuse(ModulePass):
     launch: float = LAUNCH_US
     fork: float = FORK_US
     speed: float = BYTES_PER_US
+    reuse: int = 8
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -125,7 +126,7 @@ class _Function:
         self.ops = split_reductions(list(self.block.ops), machine, hints)
         self.order = Order(self.ops)
         self.nodes: dict[Operation, Node] = {n.op: n for n in _live(self.ops)}
-        self.absorbed = absorb(list(self.nodes.values()), self.order.mutations, hints)
+        self.absorbed = absorb(list(self.nodes.values()), self.order.mutations, hints, machine.reuse)
         self.real = [n for n in self.nodes.values() if not n.absorbed]
         self.readers: dict[SSAValue, set[Node]] = {r.source: set[Node]() for n in self.real for r in n.reads}
         for n in self.real:

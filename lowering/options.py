@@ -17,6 +17,8 @@ class Options:
     without it and `verify`, the graph that met it runs eagerly, with a warning. `activation_memory_budget`: the share,
     between 0 and 1, of the bytes which training would best keep for the backward that it may keep; None is torch's own
     setting of that name. `cuda_graphs`: graphs for inference on a GPU are recorded at their second call and replayed.
+    `products`: which matrix products become kernels, "auto" those that a measurement or the cost model says, "all" or
+    "none".
     """
 
     dump: str | None = None
@@ -29,8 +31,9 @@ class Options:
     strict: bool = False
     activation_memory_budget: float | None = None
     cuda_graphs: bool = False
+    products: str = "auto"
 
     @property
     def key(self) -> str:
         """What of this changes the code."""
-        return f"{self.numerics}|{self.random}|{self.target}|{self.threads}"
+        return f"{self.numerics}|{self.random}|{self.target}|{self.threads}|{self.products}"

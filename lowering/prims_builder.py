@@ -327,6 +327,11 @@ class Value:
         """How many elements a reduction over `dims` combines."""
         return expr.product(self.shape[d] for d in dims)
 
+    def dot(self, matrix: Value, dtype: str | None = None) -> Value:
+        """self @ matrix; products and sum in `dtype`, which is that of computation where it is left out."""
+        t = TensorType.get((*self.shape[:-1], matrix.shape[-1]), dtype or opmath(self.dtype), None, self.type.device)
+        return self.b.add(prims.DotOp.make(self.ssa, matrix.ssa, t))
+
     def scan(self, kind: str, dim: int) -> Value:
         return self.b.add(prims.ScanOp.make(self.ssa, kind, dim))
 

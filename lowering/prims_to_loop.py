@@ -1,4 +1,5 @@
-"""From prims to loop, first form: one nest for each elementwise op, reduction, scan and gather; views fold into loads.
+"""From prims to loop, first form: a nest for each elementwise op, reduction, scan, product, gather; views fold into
+loads.
 
 Legal afterwards: func, loop, arith, math, and whatever was no prims op (aten calls). Assumes that the function has one
 block. A view becomes a tensor only where it leaves, into a result or an operand of another op: as a `loop.view` if
@@ -22,6 +23,7 @@ from ..dialects.errors import LamellaVerifyError
 from ..dialects.tensor import TensorType
 from .prims_to_loop_access import repeated, tensor_type, used_dims, without_dims
 from .prims_to_loop_body import Body
+from .prims_to_loop_dot import dot
 from .prims_to_loop_indexing import gather, scatter
 from .prims_to_loop_rebuild import Rebuild
 from .prims_to_loop_reduce import reduce, scan, var_mean
@@ -32,6 +34,7 @@ NESTS: dict[type[prims.PrimsOp], Callable[[Rebuild, Any], None]] = {
     prims.ReduceOp: reduce,
     prims.VarMeanOp: var_mean,
     prims.ScanOp: scan,
+    prims.DotOp: dot,
     prims.GatherOp: gather,
     prims.ScatterOp: scatter,
 }

@@ -16,6 +16,7 @@ PASSES: dict[str, str] = {
     "aten-devices": f"{_HERE}.aten_devices:AtenDevices",
     "aten-pad-products": f"{_HERE}.aten_pad_products:AtenPadProducts",
     "aten-channels-last": f"{_HERE}.aten_channels_last:AtenChannelsLast",
+    "aten-choose-products": f"{_HERE}.aten_choose_products:AtenChooseProducts",
     "aten-to-prims": f"{_HERE}.aten_to_prims:AtenToPrims",
     "prims-canonicalize": f"{_HERE}.prims_canonicalize:PrimsCanonicalize",
     "prims-to-loop": f"{_HERE}.prims_to_loop:PrimsToLoop",
@@ -39,7 +40,7 @@ docstring whose first line says what it does. One that counts things has a field
 """
 
 LEVELS: dict[str, tuple[str, ...]] = {
-    "aten": ("aten-canonicalize", "aten-channels-last"),
+    "aten": ("aten-canonicalize", "aten-channels-last", "aten-choose-products"),
     "prims": ("aten-to-prims", "prims-canonicalize"),
     "loop": ("prims-to-loop",),
     "kernel": ("loop-fuse", "loop-schedule"),

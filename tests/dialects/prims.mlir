@@ -32,6 +32,7 @@
 // CHECK-NEXT: %at = prims.neg %x attributes {note = "kept"} : !sym.t<[s0, 16], f32>
 // CHECK-NEXT: %fb = prims.full {value = true} : !sym.t<[], i1>
 // CHECK-NEXT: %fe = prims.full {value = 1.0e-05} : !sym.t<[s0], f64>
+// CHECK-NEXT: %do = prims.dot %x, %tr : !sym.t<[s0, 16], f32>, !sym.t<[16, s0], f32, strides=[1, 16]> -> !sym.t<[s0, s0], f32>
 // CHECK-NEXT: func.return %r : !sym.t<[s0], f32>
 func.func @main(%x: !sym.t<[s0, 16], f32>, %i: !sym.t<[s0, 4], i64>, %s: !sym.t<[s0, 4], f32>) -> !sym.t<[s0], f32> {
   %y = prims.exp %x : !sym.t<[s0, 16], f32>
@@ -62,5 +63,6 @@ func.func @main(%x: !sym.t<[s0, 16], f32>, %i: !sym.t<[s0, 4], i64>, %s: !sym.t<
   %at = prims.neg %x attributes {note = "kept"} : !sym.t<[s0, 16], f32>
   %fb = prims.full {value = true} : !sym.t<[], i1>
   %fe = prims.full {value = 1.0e-05} : !sym.t<[s0], f64>
+  %do = prims.dot %x, %tr : !sym.t<[s0, 16], f32>, !sym.t<[16, s0], f32, strides=[1, 16]> -> !sym.t<[s0, s0], f32>
   func.return %r : !sym.t<[s0], f32>
 }

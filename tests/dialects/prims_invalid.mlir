@@ -322,3 +322,48 @@ func.func @main(%x: i32) {
   %r = prims.exp %x : i32
   func.return
 }
+
+// -----
+
+// factors
+func.func @main(%x: !sym.t<[4, 8], f32>, %y: !sym.t<[4, 8], f32>) {
+  // expected-error@+1 {{expected rhs of shape [8, 8], got [4, 8]}}
+  %r = prims.dot %x, %y : !sym.t<[4, 8], f32> -> !sym.t<[4, 8], f32>
+  func.return
+}
+
+// -----
+
+// batches
+func.func @main(%x: !sym.t<[2, 4, 8], f32>, %y: !sym.t<[8, 3], f32>) {
+  // expected-error@+1 {{expected rhs of shape [2, 8, 3], got [8, 3]}}
+  %r = prims.dot %x, %y : !sym.t<[2, 4, 8], f32>, !sym.t<[8, 3], f32> -> !sym.t<[2, 4, 3], f32>
+  func.return
+}
+
+// -----
+
+// vectors
+func.func @main(%x: !sym.t<[8], f32>) {
+  // expected-error@+1 {{expected matrices, got lhs of shape [8]}}
+  %r = prims.dot %x, %x : !sym.t<[8], f32> -> !sym.t<[], f32>
+  func.return
+}
+
+// -----
+
+// sums of products
+func.func @main(%x: !sym.t<[4, 4], f32>) {
+  // expected-error@+1 {{expected a result that holds products of f32, got bf16}}
+  %r = prims.dot %x, %x : !sym.t<[4, 4], f32> -> !sym.t<[4, 4], bf16>
+  func.return
+}
+
+// -----
+
+// truth values
+func.func @main(%x: !sym.t<[4, 4], i1>) {
+  // expected-error@+1 {{is not defined for i1}}
+  %r = prims.dot %x, %x : !sym.t<[4, 4], i1>
+  func.return
+}

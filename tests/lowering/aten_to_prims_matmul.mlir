@@ -1,39 +1,14 @@
 // RUN: lamella-opt %s --split-input-file -p 'aten-to-prims' | filecheck %s
 
-// A row times a weight, as linear layers keep it: a sum along the rows of the weight.
+// A product without the mark is a call; with it, a sum in the dtype of computation.
 
-// CHECK:      prims.broadcast {{.*}} -> !sym.t<[64, 32], f32>
-// CHECK-NEXT: prims.transpose %w
-// CHECK-NEXT: prims.mul
-// CHECK-NEXT: prims.reduce
-// CHECK-NOT:  aten.
-// CHECK:      func.return
-func.func @main(%b: !sym.t<[64], f32>, %x: !sym.t<[1, 32], f32>, %w: !sym.t<[32, 64], f32, strides=[1, 32]>) -> !sym.t<[1, 64], f32> {
-  %0 = aten.addmm(%b, %x, %w) : (!sym.t<[64], f32>, !sym.t<[1, 32], f32>, !sym.t<[32, 64], f32, strides=[1, 32]>) -> !sym.t<[1, 64], f32>
-  func.return %0 : !sym.t<[1, 64], f32>
-}
-
-// -----
-
-// BLAS reads the rows of a matrix as fast, if it is one of f32; more rows are a product.
-
-// CHECK: aten.mm(%x, %w)
-// CHECK: aten.mm(%y, %v)
-func.func @main(%x: !sym.t<[1, 32], f32>, %w: !sym.t<[32, 64], f32>, %y: !sym.t<[2, 32], f32>, %v: !sym.t<[32, 64], f32, strides=[1, 32]>) -> (!sym.t<[1, 64], f32>, !sym.t<[2, 64], f32>) {
-  %0 = aten.mm(%x, %w) : (!sym.t<[1, 32], f32>, !sym.t<[32, 64], f32>) -> !sym.t<[1, 64], f32>
-  %1 = aten.mm(%y, %v) : (!sym.t<[2, 32], f32>, !sym.t<[32, 64], f32, strides=[1, 32]>) -> !sym.t<[2, 64], f32>
-  func.return %0, %1 : !sym.t<[1, 64], f32>, !sym.t<[2, 64], f32>
-}
-
-// -----
-
-// In bf16 the sum is in f32.
-
-// CHECK: prims.reduce {{.*}} f32
-// CHECK: prims.convert {{.*}} -> !sym.t<[1, 64], bf16>
-func.func @main(%x: !sym.t<[1, 32], bf16>, %w: !sym.t<[32, 64], bf16>) -> !sym.t<[1, 64], bf16> {
-  %0 = aten.mm(%x, %w) : (!sym.t<[1, 32], bf16>, !sym.t<[32, 64], bf16>) -> !sym.t<[1, 64], bf16>
-  func.return %0 : !sym.t<[1, 64], bf16>
+// CHECK:      aten.mm(%x, %w) :
+// CHECK-NEXT: [[P:%\w+]] = prims.dot %x, %w : {{.*}} -> !sym.t<[2, 64], f32>
+// CHECK-NEXT: prims.convert [[P]] {rounding} : !sym.t<[2, 64], f32> -> !sym.t<[2, 64], bf16>
+func.func @main(%x: !sym.t<[2, 32], bf16>, %w: !sym.t<[32, 64], bf16>) -> (!sym.t<[2, 64], bf16>, !sym.t<[2, 64], bf16>) {
+  %0 = aten.mm(%x, %w) : (!sym.t<[2, 32], bf16>, !sym.t<[32, 64], bf16>) -> !sym.t<[2, 64], bf16>
+  %1 = aten.mm(%x, %w) {lamella.product = "generated"} : (!sym.t<[2, 32], bf16>, !sym.t<[32, 64], bf16>) -> !sym.t<[2, 64], bf16>
+  func.return %0, %1 : !sym.t<[2, 64], bf16>, !sym.t<[2, 64], bf16>
 }
 
 // -----
@@ -52,4 +27,43 @@ func.func @main(%b: !sym.t<[64], f32>, %x: !sym.t<[8, 32], f32>, %w: !sym.t<[32,
   %3 = aten.view(%2, [8, 64]) : (!sym.t<[2, 4, 64], f32>) -> !sym.t<[8, 64], f32>
   %4 = aten.addmm(%c, %3, %v) : (!sym.t<[4], f32>, !sym.t<[8, 64], f32>, !sym.t<[64, 4], f32>) -> !sym.t<[8, 4], f32>
   func.return %4 : !sym.t<[8, 4], f32>
+}
+
+// -----
+
+// beta * bias + alpha * product, each a prim.
+
+// CHECK:      [[P:%\w+]] = prims.dot %x, %w
+// CHECK:      prims.mul [[P]]
+// CHECK:      prims.add
+func.func @main(%b: !sym.t<[64], f32>, %x: !sym.t<[8, 32], f32>, %w: !sym.t<[32, 64], f32>) -> !sym.t<[8, 64], f32> {
+  %0 = aten.addmm(%b, %x, %w, alpha = 2) {lamella.product = "generated"} : (!sym.t<[64], f32>, !sym.t<[8, 32], f32>, !sym.t<[32, 64], f32>) -> !sym.t<[8, 64], f32>
+  func.return %0 : !sym.t<[8, 64], f32>
+}
+
+// -----
+
+// Rows that are a view of several dims keep them where the result goes back to these, so that what follows has them too.
+
+// CHECK:      [[X:%\w+]] = prims.reshape {{.*}} -> !sym.t<[2, 4, 32], f32>
+// CHECK-NEXT: [[W:%\w+]] = prims.broadcast %w {dims = [1, 2]}
+// CHECK-NEXT: prims.dot [[X]], [[W]] : {{.*}} -> !sym.t<[2, 4, 64], f32>
+func.func @main(%x: !sym.t<[2, 4, 32], f32>, %w: !sym.t<[32, 64], f32>) -> !sym.t<[2, 4, 64], f32> {
+  %y = aten.view(%x, [8, 32]) : (!sym.t<[2, 4, 32], f32>) -> !sym.t<[8, 32], f32>
+  %0 = aten.mm(%y, %w) {lamella.product = "generated"} : (!sym.t<[8, 32], f32>, !sym.t<[32, 64], f32>) -> !sym.t<[8, 64], f32>
+  %1 = aten.view(%0, [2, 4, 64]) : (!sym.t<[8, 64], f32>) -> !sym.t<[2, 4, 64], f32>
+  func.return %1 : !sym.t<[2, 4, 64], f32>
+}
+
+// -----
+
+// Vectors are matrices of one column; i8 is summed in i32.
+
+// CHECK:      prims.broadcast %v {dims = [0]}
+// CHECK-NEXT: prims.dot %x, {{.*}} -> !sym.t<[8, 1], f32>
+// CHECK:      prims.dot %i, %j : !sym.t<[8, 32], i8>, !sym.t<[32, 4], i8> -> !sym.t<[8, 4], i32>
+func.func @main(%x: !sym.t<[8, 32], f32>, %v: !sym.t<[32], f32>, %i: !sym.t<[8, 32], i8>, %j: !sym.t<[32, 4], i8>) -> (!sym.t<[8], f32>, !sym.t<[8, 4], i32>) {
+  %0 = aten.mv(%x, %v) {lamella.product = "generated"} : (!sym.t<[8, 32], f32>, !sym.t<[32], f32>) -> !sym.t<[8], f32>
+  %1 = aten._int_mm(%i, %j) {lamella.product = "generated"} : (!sym.t<[8, 32], i8>, !sym.t<[32, 4], i8>) -> !sym.t<[8, 4], i32>
+  func.return %0, %1 : !sym.t<[8], f32>, !sym.t<[8, 4], i32>
 }

@@ -389,3 +389,18 @@ def _reshaped(draw: st.DrawFn, shape: Sequence[Dim]) -> list[Any]:
 def test_random_programs(drawn: tuple[Program, list[SSAValue]]) -> None:
     program, results = drawn
     check(program, results)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "result"), [("f32", "f32"), ("bf16", "f32"), ("i8", "i32"), ("u8", "u8"), ("f64", "f64")]
+)
+@pytest.mark.parametrize("m", [S0, 1, 0])
+@pytest.mark.parametrize("k", [S1, 1, 0])
+@pytest.mark.parametrize("batch", [[], [2], [1, S0]])
+def test_dot(dtype: str, result: str, m: Dim, k: Dim, batch: list[Dim]) -> None:
+    program = Program()
+    lhs, rhs = program.argument([*batch, m, k], dtype), program.argument([*batch, 5, k], dtype)
+    rank = len(batch) + 2
+    turned = TensorType.get([*batch, k, 5], dtype)
+    right = program.add(prims.TransposeOp.make(rhs, [*range(rank - 2), rank - 1, rank - 2], turned))
+    check(program, [program.add(prims.DotOp.make(lhs, right, TensorType.get([*batch, m, 5], result)))])

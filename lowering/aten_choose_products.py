@@ -1,0 +1,93 @@
+"""aten to aten: matrix products that are to be kernels of ours are marked; the others stay calls.
+
+    %c = aten.mm(%a, %b) : …  ->  %c = aten.mm(%a, %b) {lamella.product = "generated"} : …
+
+A measurement decides, where the module's attribute `lamella.products` has one for the kind of a product; else the cost
+model, which takes kernels only where they are known to be faster. What was decided and why is told in
+`lamella.decisions`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+from xdsl.passes import ModulePass
+
+from ..dialects.hints import size_hints
+from .aten_to_prims import TABLES as TABLES  # they fill the table of rules, which tells what becomes kernels
+from .fuse_cost import Hints
+from .origins import lines
+from .product_cost import reason_to_generate
+from .products import GENERATED, MARK, Product, product_of
+from .target import CpuTarget
+
+MEASURED = "lamella.products"
+"""The module attribute: kind of product to `generated` or `aten`, with times."""
+
+
+@dataclass(frozen=True)
+class AtenChooseProducts(ModulePass):
+    """Mark the matrix products that become kernels.
+
+    `choose`: "auto" by measurement and cost, "all" or "none". `target`: `host` or a name of `CpuTarget.from_name`.
+    """
+
+    name = "aten-choose-products"
+
+    choose: Literal["auto", "all", "none"] = "auto"
+    target: str = "host"
+    statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        self.statistics["generated"] = 0
+        products = products_in(op)
+        if not products or self.choose == "none":
+            return
+        hints = Hints(size_hints(op))
+        target = CpuTarget.host() if self.target == "host" else CpuTarget.from_name(self.target)
+        measured = op.attributes.get(MEASURED)
+        known = dict(measured.data) if isinstance(measured, DictionaryAttr) else {}
+        told: Counter[str] = Counter()
+        for p in products:
+            reason = self._reason(p, target, hints, known)
+            if reason is None:
+                continue
+            generated, why = reason
+            if generated:
+                p.op.attributes[MARK] = GENERATED
+                self.statistics["generated"] += 1
+            where = next(iter(lines(p.op.location)), "")
+            chosen = "a kernel" if generated else "ATen"
+            told[f"{p.op.name} {p.kind(hints.size)}{f' at {where}' if where else ''}: {chosen}, {why}"] += 1
+        if told:
+            before = op.attributes.get("lamella.decisions")
+            kept = list(before.data) if isinstance(before, ArrayAttr) else []
+            new = [StringAttr(f"{line} (x{n})" if n > 1 else line) for line, n in told.items()]
+            op.attributes["lamella.decisions"] = ArrayAttr([*kept, *new])
+
+    def _reason(
+        self, p: Product, target: CpuTarget, hints: Hints, known: Mapping[str, Attribute]
+    ) -> tuple[bool, str] | None:
+        """Whether a product is generated, and why; None where nothing speaks for it."""
+        if self.choose == "all":
+            return True, "as all are to be"
+        found = known.get(p.kind(hints.size))
+        if isinstance(found, StringAttr):
+            generated = found.data.startswith("generated")
+            # sizes of other calls may be others
+            return generated and p.is_static, f"measured: {found.data}"
+        why = reason_to_generate(p, target, hints.size)
+        return None if why is None else (True, why)
+
+
+def products_in(module: ModuleOp) -> list[Product]:
+    """The products of a module in order."""
+    functions = [f for f in module.ops if isinstance(f, FuncOp) and not f.is_declaration]
+    return [p for f in functions for o in f.body.block.ops if (p := product_of(o)) is not None]

@@ -1,0 +1,85 @@
+"""Products of matrices among reductions, recognised from their structure and from nothing else.
+
+    sum over r of X[batch, rows, r] * Y[batch, columns, r]
+
+A nest or a loop that adds up products of two values is a contraction where each factor moves with the reduced dims and
+with dims of its own: every element of X meets every element of Y, so that what a core has read can be used many times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import cast
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects.loop import ForOp, LoadOp, LoopDim, NestOp, ScratchOp, YieldOp, op_symbols
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """The factors, and the parallel dims: of both, of the left one alone, and of the right one alone, in order."""
+
+    left: SSAValue
+    right: SSAValue
+    batch: tuple[LoopDim, ...]
+    rows: tuple[LoopDim, ...]
+    columns: tuple[LoopDim, ...]
+    reduce: tuple[LoopDim, ...]
+
+
+def contraction_of_nest(op: NestOp) -> Contraction | None:
+    """The contraction that a nest is; None where it is none."""
+    if len(op.combine) != 1 or len(op.dims) < 2:
+        return None
+    return _contraction(cast(YieldOp, op.body.block.last_op), op.combine.data[0].data, tuple(op.dims), tuple(op.reduce))
+
+
+def contraction_of_loop(loop: ForOp, around: Sequence[LoopDim]) -> Contraction | None:
+    """The contraction that a loop of a kernel is, of dims of the grid and of the loops around it; else None."""
+    if len(loop.reduce) != 1 or len(around) < 2:
+        return None
+    last = cast(YieldOp, loop.body.block.last_op)
+    return _contraction(last, loop.reduce.data[0].data, tuple(around), tuple(loop.dims))
+
+
+def _contraction(
+    last: YieldOp, kind: str, dims: tuple[LoopDim, ...], reduced: tuple[LoopDim, ...]
+) -> Contraction | None:
+    product = last.values[0].owner
+    if kind != "add" or not isinstance(product, arith.MulfOp | arith.MuliOp):
+        return None
+    names = frozenset(d.name for d in (*dims, *reduced))
+    known: dict[SSAValue, frozenset[str]] = {}
+    left, right = product.lhs, product.rhs
+    x, y = (_moving(v, names, known) for v in (left, right))
+    if any(d.name not in x & y or d.lo != 0 for d in reduced):
+        return None
+    rows, columns = (tuple(d for d in dims if d.name in a and d.name not in b) for a, b in ((x, y), (y, x)))
+    if not rows or not columns:
+        return None
+    if dims.index(rows[0]) > dims.index(columns[0]):
+        left, right, rows, columns = right, left, columns, rows
+    batch = tuple(d for d in dims if d.name in x & y)
+    if len(batch) + len(rows) + len(columns) != len(dims):
+        return None
+    return Contraction(left, right, batch, rows, columns, reduced)
+
+
+def _moving(v: SSAValue, names: frozenset[str], known: dict[SSAValue, frozenset[str]]) -> frozenset[str]:
+    """The dims that a value changes with. What another loop made, or a buffer of the grid point holds, may with all."""
+    found = known.get(v)
+    if found is None:
+        owner = v.owner
+        if not isinstance(owner, Operation):
+            found = frozenset[str]()
+        elif owner.regions or (isinstance(owner, LoadOp) and isinstance(owner.source.owner, ScratchOp)):
+            found = names
+        else:
+            operands = owner.operands[1:] if isinstance(owner, LoadOp) else owner.operands
+            found = reduce(frozenset.union, (_moving(o, names, known) for o in operands), names & op_symbols(owner))
+        known[v] = found
+    return found
