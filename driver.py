@@ -157,6 +157,7 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None) 
             "prims-to-loop",
             f"loop-fuse{{{gpu.machine if gpu else machine}}}",
             f"loop-schedule{{bits={target.vector_bits} {machine}}}",
+            f"launch-together{{keep={target.l2}}}",
             "bufferize",
             *([f"loop-tile{{target={gpu.name}}}"] if gpu else []),
             f"kernel-to-llvm{{target={_cpu_name(options)} threads={threads} contract={contract}}}",
@@ -305,7 +306,7 @@ def _take_notes(name: str, module: ModuleOp, notes: dict[str, Any]) -> None:
     """What is visible at one level only and told to the user later."""
     from .lowering import report
 
-    if name == "loop-schedule":
+    if name == "launch-together":
         notes["decisions"] = report.decisions(module)
     elif name == "bufferize":  # makes variants of kernels, and copies superfluous
         notes["calls"] = report.calls(module)

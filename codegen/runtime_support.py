@@ -3,7 +3,7 @@ process.
 
 They hold what is the same for all graphs, as LLVM IR that is compiled once per process (and kept in the cache on
 disk): taking the arguments off the caller's list (`runtime_arguments`), memory (`runtime_memory`), calls and results
-(`runtime_results`). All run under the GIL.
+(`runtime_results`), kernels that run as one (`runtime_together`). All but the last run under the GIL.
 
 Where torch keeps a tensor inside its Python object, the dispatch keys and the storage inside a tensor and the
 reference count inside a storage is found by looking (`find_layout`), not assumed.
@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 
-from . import runtime_arguments, runtime_memory, runtime_results
+from . import runtime_arguments, runtime_memory, runtime_results, runtime_together
 from .cache import cached_objects
 from .errors import CodegenError
 from .heap import keep_heap
@@ -32,7 +32,7 @@ SYMBOLS = (
     *("lamella_restride", "lamella_raise", "lamella_assert", "lamella_call", "lamella_object", "lamella_wrap"),
     *("lamella_drop", "lamella_drop_object", "lamella_tuple", "lamella_view", "lamella_slot", "lamella_disagree"),
     *("lamella_grad_off", "lamella_grad_restore", "lamella_scalar", "lamella_recycle_limits", "lamella_recycle_clear"),
-    "lamella_cuda_tensors",
+    *("lamella_cuda_tensors", "lamella_together"),
 )
 
 
@@ -125,7 +125,8 @@ def _fresh_count(storage_at: int) -> int:
 
 def support_text(layout: Layout) -> str:
     """The LLVM IR of all functions."""
-    text = "\n".join((DECLARATIONS, runtime_arguments.TEXT, runtime_memory.TEXT, runtime_results.TEXT))
+    parts = (runtime_arguments.TEXT, runtime_memory.TEXT, runtime_results.TEXT, runtime_together.TEXT)
+    text = "\n".join((DECLARATIONS, *parts))
     for name, value in {
         "HANDLE": layout.handle,
         "KEYS_AT": layout.keys_at,

@@ -20,7 +20,7 @@ host.func @main(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[s0, 16], f32> {
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, LocationAttr, StringAttr, SymbolRefAttr
@@ -42,7 +42,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import IsolatedFromAbove, IsTerminator, NoMemoryEffect, SymbolOpInterface
+from xdsl.traits import IsolatedFromAbove, IsTerminator, NoMemoryEffect, NoTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from .expr import Dim
@@ -347,6 +347,52 @@ class LaunchOp(IRDLOperation):
 
 
 @irdl_op_definition
+class TogetherOp(IRDLOperation):
+    """`host.together {launches}`: kernels that need nothing of each other, run as one.
+
+    No launch writes what another reads or writes; which point of which kernel runs first is open. Each launch reads as
+    it does by itself.
+    """
+
+    name = "host.together"
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator())
+
+    @staticmethod
+    def make(launches: Sequence[LaunchOp], *, location: LocationAttr | None = None) -> TogetherOp:
+        """All of `launches`, which are in no block."""
+        return TogetherOp.create(regions=[Region(Block(launches))], location=location)
+
+    @property
+    def launches(self) -> Sequence[LaunchOp]:
+        return cast("Sequence[LaunchOp]", tuple(self.body.block.ops))
+
+    def verify_(self) -> None:
+        if self.body.block.args:
+            raise VerifyException("takes no arguments")
+        for op in self.body.block.ops:
+            if not isinstance(op, LaunchOp):
+                raise VerifyException(f"holds launches only, not {op.name}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> TogetherOp:
+        return cls.create(regions=[parser.parse_region()])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
+
+
+def launches(ops: Iterable[Operation]) -> Iterator[LaunchOp]:
+    """The launches among the ops of a program, in order."""
+    for op in ops:
+        if isinstance(op, LaunchOp):
+            yield op
+        elif isinstance(op, TogetherOp):
+            yield from op.launches
+
+
+@irdl_op_definition
 class DropOp(IRDLOperation):
     """`host.drop %o : T`: the last use is past; releases what the program holds of it (a tensor, an argument, the
     arena).
@@ -369,6 +415,6 @@ class ReturnOp(IRDLOperation):
 
 
 _OPS: tuple[type[Operation], ...] = (
-    *(FuncOp, CheckOp, ArenaOp, SlotOp, EmptyOp, ViewOp, SizeOp, LaunchOp, DropOp, ReturnOp),
+    *(FuncOp, CheckOp, ArenaOp, SlotOp, EmptyOp, ViewOp, SizeOp, LaunchOp, TogetherOp, DropOp, ReturnOp),
 )
 HOST = Dialect("host", [*_OPS], [ArenaType])

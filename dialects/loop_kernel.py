@@ -144,7 +144,10 @@ class KernelOp(IRDLOperation):
 
 @irdl_op_definition
 class LaunchOp(IRDLOperation):
-    """`%y = loop.launch @k(%x) sizes [s77] : (T) -> T`: run a kernel over its grid; results are its outs, fresh."""
+    """`%y = loop.launch @k(%x) sizes [s77] : (T) -> T`: run a kernel over its grid; results are its outs, fresh.
+
+    Launches that follow one another with the same number as attribute `together` are run as one.
+    """
 
     name = "loop.launch"
     args = var_operand_def(TensorType)
@@ -156,6 +159,12 @@ class LaunchOp(IRDLOperation):
     @property
     def callee(self) -> str:
         return self.kernel.root_reference.data
+
+    @property
+    def together(self) -> int | None:
+        """The number that it shares with the launches it is run with."""
+        mark = self.attributes.get("together")
+        return cast("IntegerAttr[IntegerType]", mark).value.data if isinstance(mark, IntegerAttr) else None
 
     @classmethod
     def parse(cls, parser: Parser) -> LaunchOp:

@@ -1,5 +1,5 @@
-"""What ops cannot check alone: sizes that no argument gives, launches that do not fit their kernel, slots outside of
-their arena.
+"""What ops cannot check alone: sizes that no argument gives, launches that do not fit their kernel or each other, slots
+outside of their arena.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .literal import Literal
 from .loop_attrs import DimsAttr, IndexAttr, PredAttr
 from .prims_base import Exprs, Scalar
 from .tensor import SymType, TensorType, itemsize
+from .verify_together import verify_marks, verify_together
 
 _SIZE = re.compile(r"[suz]\w*\d+")
 """Symbols of sizes and other numbers of the program. Dims of loops are bound where they are used."""
@@ -43,8 +44,13 @@ def verify_program(module: ModuleOp, symbols: dict[str, Operation]) -> None:
             for inner in op.regions[0].block.ops:
                 if isinstance(inner, (loop.LaunchOp, host.LaunchOp)):
                     _verify_launch(inner, symbols)
+                elif isinstance(inner, host.TogetherOp):
+                    for launch in inner.launches:
+                        _verify_launch(launch, symbols)
+                    verify_together(inner, symbols)
                 elif isinstance(inner, host.SlotOp):
                     _verify_slot(inner)
+            verify_marks(op.regions[0].block.ops)
 
 
 # Sizes
@@ -124,7 +130,7 @@ def _in_literal(value: Any) -> Iterator[Any]:
 
 
 def _verify_launch(op: loop.LaunchOp | host.LaunchOp, symbols: dict[str, Operation]) -> None:
-    kernel = symbols.get(op.callee)
+    kernel = symbols.get(op.callee) or symbols.get(f"{op.callee}.prepare")
     if kernel is None:
         known = ", ".join(f"@{name}" for name, s in symbols.items() if isinstance(s, loop.KernelOp)) or "none"
         raise LamellaVerifyError(op, f"launches @{op.callee}, which is not here; the kernels are {known}")

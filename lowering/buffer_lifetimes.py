@@ -10,7 +10,7 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects.aten import AtenOp
-from ..dialects.loop import ViewOp
+from ..dialects.loop import LaunchOp, ViewOp
 from ..dialects.tensor import TensorType
 
 
@@ -20,32 +20,37 @@ class Memory:
 
     value: SSAValue
     first: int
-    """Position of the op that makes it; -1 for an argument."""
+    """Step of the op that makes it; -1 for an argument."""
     last: int
-    """Position of the last op that uses it or an alias."""
+    """Step of the last op that uses it or an alias."""
     returned: bool = False
     kept: bool = False
     """Somebody outside of the program may hold on to it: an operator that is not torch's own has seen it."""
-    uses: list[int] = field(default_factory=list[int])
-    """Positions of the ops that read or write it."""
+    uses: list[tuple[int, Operation]] = field(default_factory=list[tuple[int, Operation]])
+    """The ops that read or write it, each with its step."""
     aliases: list[SSAValue] = field(default_factory=list[SSAValue])
     """Tensors that calls made of it."""
+
+    def used_by_others(self, step: int, op: Operation) -> bool:
+        """Whether another op than `op` uses it at that step."""
+        return any(at == step and user is not op for at, user in self.uses)
 
 
 class Lifetimes:
     """`of[value]` are the memories that a tensor may lie in: its own, and those it may alias."""
 
     def __init__(self, block: Block):
-        self.ops: list[Operation] = list(block.ops)
+        self.steps: list[list[Operation]] = steps(block.ops)
         self.of: dict[SSAValue, tuple[Memory, ...]] = {}
         self.memories: list[Memory] = []
         for argument in block.args:
             self._make(argument, -1)
-        for position, op in enumerate(self.ops):
-            for operand in op.operands:
-                self._use(operand, position, op)
-            for i, result in enumerate(op.results):
-                self._define(op, i, result, position)
+        for position, step in enumerate(self.steps):
+            for op in step:
+                for operand in op.operands:
+                    self._use(operand, position, op)
+                for i, result in enumerate(op.results):
+                    self._define(op, i, result, position)
 
     def own(self, value: SSAValue) -> Memory | None:
         """The memory that the op of `value` makes; None where it only aliases, or `value` is no tensor."""
@@ -62,8 +67,8 @@ class Lifetimes:
     def _use(self, value: SSAValue, position: int, op: Operation) -> None:
         for memory in self.of.get(value, ()):
             memory.last = position
-            if not memory.uses or memory.uses[-1] != position:
-                memory.uses.append(position)
+            if not memory.uses or memory.uses[-1][1] is not op:
+                memory.uses.append((position, op))
             if isinstance(op, func.ReturnOp):
                 memory.returned = True
             elif isinstance(op, AtenOp) and not op.name.startswith("aten."):
@@ -86,6 +91,19 @@ class Lifetimes:
                 self.of[result] = (own, *_union(self.of.get(v, ()) for v in possible))
             return
         self._make(result, position)
+
+
+def steps(ops: Iterable[Operation]) -> list[list[Operation]]:
+    """The ops in order, launches that are run as one in one list: which of them has run when is not known."""
+    found: list[list[Operation]] = []
+    for op in ops:
+        number = op.together if isinstance(op, LaunchOp) else None
+        before = found[-1][-1] if found else None
+        if number is not None and isinstance(before, LaunchOp) and before.together == number:
+            found[-1].append(op)
+        else:
+            found.append([op])
+    return found
 
 
 def _union(groups: Iterable[Sequence[Memory]]) -> tuple[Memory, ...]:

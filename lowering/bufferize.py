@@ -105,10 +105,13 @@ class _Rewrite:
         self._find_mutations()
         self._plan()
         drops = self._drops()
-        for position, op in enumerate(self.lifetimes.ops):
-            self._op(op)
+        for position, step in enumerate(self.lifetimes.steps):
+            if len(step) == 1:
+                self._op(step[0])
+            else:
+                self._together(cast("list[LaunchOp]", step))
             if dead := drops.get(position):
-                self._add(host.DropOp.create(operands=[self.values[v] for v in dead], location=op.location))
+                self._add(host.DropOp.create(operands=[self.values[v] for v in dead], location=step[-1].location))
         return host.FuncOp.make(
             function.sym_name.data,
             function.function_type,
@@ -193,6 +196,8 @@ class _Rewrite:
             before = self.lifetimes.own(whole(operand))
             if before is None or before not in planned or before.last != memory.first:
                 continue
+            if before.used_by_others(memory.first, op):
+                continue
             if storage_bytes(cast(TensorType, before.value.type)) == size and self._may_overwrite(op, i, out, before):
                 return before, i
         return None, 0
@@ -207,7 +212,7 @@ class _Rewrite:
     def _find_mutations(self) -> None:
         """Launches that can write straight into the argument that their result is copied to."""
         copies: dict[Memory, list[tuple[int, AtenOp]]] = {}
-        for position, op in enumerate(self.lifetimes.ops):
+        for position, (op, *_) in enumerate(self.lifetimes.steps):
             if isinstance(op, AtenOp) and op.name == "aten.copy_":
                 for memory in self.lifetimes.of.get(op.args()[0], ()):
                     copies.setdefault(memory, []).append((position, op))
@@ -227,7 +232,7 @@ class _Rewrite:
         same = result.type == destination.type
         if not same and not (result.type.is_contiguous and destination.type.is_contiguous):  # pyright: ignore
             return
-        if any(memory.first < use < position for use in target.uses):
+        if any(memory.first < use < position for use, _ in target.uses) or target.used_by_others(memory.first, op):
             return
         out = list(op.res).index(cast(Any, result))
         reads = [i for i, v in enumerate(op.args) if target in self.lifetimes.of.get(v, ())]
@@ -298,7 +303,7 @@ class _Rewrite:
     def _drops(self) -> dict[int, list[SSAValue]]:
         """After which op nothing of a tensor is needed. What lies in the arena goes with the arena."""
         drops: dict[int, list[SSAValue]] = {}
-        end = len(self.lifetimes.ops) - 2  # the last op before the return; releasing there is what the exit does
+        end = len(self.lifetimes.steps) - 2  # the last op before the return; releasing there is what the exit does
         for memory in self.lifetimes.memories:
             lies_here = memory in self.slots or memory.value in self.written
             if not memory.returned and not lies_here and 0 <= memory.last < end:
@@ -310,7 +315,7 @@ class _Rewrite:
     def _op(self, op: Operation) -> None:
         match op:
             case LaunchOp():
-                self._launch(op)
+                self._add(self._launch(op))
             case ViewOp():
                 view = host.ViewOp.create(
                     operands=[self.values[op.source]],
@@ -327,7 +332,12 @@ class _Rewrite:
             case _:
                 raise LamellaError(f"bufferize: {op.name} has no place in a host program")
 
-    def _launch(self, op: LaunchOp) -> None:
+    def _together(self, ops: list[LaunchOp]) -> None:
+        launches = [self._launch(op) for op in ops]
+        self._add(host.TogetherOp.make(launches, location=ops[0].location))
+
+    def _launch(self, op: LaunchOp) -> host.LaunchOp:
+        """The launch on buffers, after what makes these."""
         if op.callee not in self.kernels:
             raise LamellaError(f"bufferize: there is no loop.kernel @{op.callee}")
         ins = [self.values[v] for v in op.args]
@@ -336,7 +346,8 @@ class _Rewrite:
         for out, result in enumerate(op.res):
             if result in self.over:
                 callee = self._in_place(callee, self.over[result], out)
-        self._add(host.LaunchOp.make(callee, ins, outs, op.sizes, attributes=dict(op.attributes), location=op.location))
+        attributes = {k: v for k, v in op.attributes.items() if k != "together"}
+        return host.LaunchOp.make(callee, ins, outs, op.sizes, attributes=attributes, location=op.location)
 
     def _in_place(self, callee: str, source: int, out: int) -> str:
         """The kernel to launch where the result lies over the operand: one that does not copy it to where it is."""

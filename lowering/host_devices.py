@@ -89,7 +89,7 @@ class Gpus:
     def __init__(self, frame: Frame, kernels: GpuKernels, ops: Iterable[Operation]) -> None:
         self.frame = frame
         self.kernels = kernels
-        launches = [op for op in ops if isinstance(op, host.LaunchOp) and op.callee in kernels]
+        launches = [op for op in host.launches(ops) if op.callee in kernels]
         self.devices = list(dict.fromkeys(launch_device(op) for op in launches))
         self.used = {
             op.callee: (launch_device(op), len(op.operands), int(op.callee in kernels.narrow)) for op in launches

@@ -67,6 +67,7 @@ EXTERNALS: dict[str, str] = {
     "aoti_torch_get_size": "iplp",
     "aoti_torch_get_stride": "iplp",
     "aoti_torch_copy_": "ippi",
+    "lamella_together": "iplpp",
     "lamella_cuda_enter": "iipp",
     "lamella_cuda_use": "iip",
     "lamella_cuda_leave": "vp",

@@ -27,6 +27,7 @@ from .host_arguments import DTYPE_CODES, ArgumentTable
 from .host_devices import GpuKernels, Gpus, gpu_index, may_be_elsewhere
 from .host_frame import Frame, HostError
 from .host_gil import released
+from .host_together import Together
 from .storage import storage_bytes
 
 
@@ -93,6 +94,7 @@ class HostLowering:
         self.grad: SSAValue | None = None
         self.arena_slots: list[SSAValue] = []
         self.gpus = Gpus(self.frame, kernels, program.body.block.ops)
+        self.together = Together(self.frame, program.body.block)
 
     # ------------------------------------------------------------------------------------------------------ the whole
 
@@ -144,7 +146,8 @@ class HostLowering:
         checks = {op.value for op in block.ops if isinstance(op, host.CheckOp)} if self.check else set()
         table = ArgumentTable([a.type for a in args], [a in checks for a in args], list(map(may_be_elsewhere, args)))
         self.n = b.constant(len(args), i64)
-        self.objects, handles, data = frame.words(len(args)), frame.words(len(args)), frame.words(len(args))
+        self.objects, handles = frame.words(len(args)), frame.words(len(args))
+        data = self.together.enter(len(args))
         values = frame.words(table.count)
         operands = (frame.self_, frame.list_, frame.table(table.words), self.n, self.objects, handles, data, values)
         code = frame.get("lamella_enter", *operands, frame.owned, frame.owned_count)
@@ -315,10 +318,23 @@ class HostLowering:
         with released(frame, op.operand_types):
             code = b.call(op.callee, operands, i32)
         assert code is not None
+        self._succeed(code, op.callee)
+
+    def _together(self, op: host.TogetherOp) -> None:
+        for launch in op.launches:
+            if launch.callee in self.gpus.kernels:
+                self._launch(launch)
+        launches = [launch for launch in op.launches if launch.callee not in self.gpus.kernels]
+        if launches:
+            self._succeed(self.together.launch(launches, self.data), "")
+
+    def _succeed(self, code: SSAValue, callee: str) -> None:
+        """Go on where a kernel gave 0, else raise what it says."""
+        frame, b = self.frame, self.frame.b
         failed = b.block()
         frame.otherwise(b.icmp("eq", code, b.constant(0, i32)), failed)
         with frame.aside(failed):
-            messages = self.messages.get(op.callee) or ArrayAttr[StringAttr]([])
+            messages = self.messages.get(callee) or ArrayAttr[StringAttr]([])
             index = frame.object_index(DictionaryAttr({"messages": messages}))
             frame.call("lamella_assert", frame.self_, index, code)
 
@@ -377,6 +393,7 @@ ROWS: dict[type[Operation], Callable[[HostLowering, Any], None]] = {
     host.EmptyOp: HostLowering._empty,
     host.ViewOp: HostLowering._view,
     host.LaunchOp: HostLowering._launch,
+    host.TogetherOp: HostLowering._together,
     host.DropOp: HostLowering._drop,
     host.ReturnOp: HostLowering._return,
 }

@@ -2,7 +2,7 @@
 
 In: a module with `loop.kernel`s in any schedule (none at all gives scalar loops) beside functions of any level. Out:
 each kernel for the CPU replaced by `llvm.func @name(ptr per buffer: ins then outs, i64 per size) -> i32` and internal
-functions.
+functions; where launches of it stand in a `host.together`, by `@name.prepare` (beside or instead).
 The function returns 0, or k + 1 when the k-th message of its attribute `lamella.messages` is to be raised, or -1 when
 memory ran out. Buffers are aligned to their elements; an out may be an in if each point writes only what it has read.
 """
@@ -16,6 +16,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ..dialects.host import LaunchOp, TogetherOp
 from ..dialects.loop import KernelOp
 from .host_devices import on_gpu
 from .parallel import kernel_functions, launch_functions
@@ -43,8 +44,13 @@ class KernelToLlvm(ModulePass):
         block = op.body.block
         kernels = [k for k in block.ops if isinstance(k, KernelOp) and not on_gpu(k)]
         shared = {f.sym_name.data for f in block.ops if isinstance(f, llvm.FuncOp)} >= {"lamella.launch"}
+        launches_of = [o for o in op.walk() if isinstance(o, LaunchOp)]
+        inside = {o.callee for o in launches_of if isinstance(o.parent_op(), TogetherOp)}
+        alone = {o.callee for o in launches_of if not isinstance(o.parent_op(), TogetherOp)}
         for kernel in kernels:
-            functions, launches = kernel_functions(kernel, target, self.threads, self.contract)
+            name = kernel.sym_name.data
+            forms = {"alone": name in alone or name not in inside, "together": name in inside}
+            functions, launches = kernel_functions(kernel, target, self.threads, self.contract, **forms)
             if launches and not shared:
                 functions, shared = [*launch_functions(kernel.location), *functions], True
             block.insert_ops_before(functions, kernel)

@@ -2,11 +2,14 @@
 
 ```
 @k(buffers…, sizes…) -> i32            fills a context and runs @k.body over all points, or through @lamella.launch
+@k.prepare(context)                    for launches run as one: the work, points and body of a context with arguments
 @k.body(context, lo, hi) -> i32        points lo … hi - 1 of the grid, counted row-major
 @lamella.launch(context, grain) -> i32 serial where a thread would get less than `grain` points, else GOMP_parallel
 @lamella.thread(context)               one thread's contiguous share of the points, decided by the number of threads
 ```
-A context is eight bytes each of: the error code, the number of points, the body's address, then the kernel's arguments.
+A context is eight bytes each of: the error code (for launches run as one, the work, `UNIT` for `grain` points), the
+number of points, the body's address, then the kernel's arguments. What runs several kernels as one is
+`lamella_together`.
 GOMP_parallel is torch's own OpenMP runtime: its threads are shared, and their number follows torch.set_num_threads.
 """
 
@@ -44,21 +47,31 @@ STACK_LIMIT = 1 << 19
 NO_MEMORY = -1
 """What a kernel returns when it cannot allocate its scratch."""
 
+UNIT = 64
+"""Work of `grain` points."""
+
 _ERROR, _POINTS, _BODY, _ARGUMENTS = range(4)
 
 
-def kernel_functions(kernel: KernelOp, target: Any, threads: bool, contract: bool) -> tuple[list[llvm.FuncOp], bool]:
-    """The llvm functions of a scheduled kernel, the entry first, and whether they call those of `launch_functions`.
+def kernel_functions(
+    kernel: KernelOp, target: Any, threads: bool, contract: bool, *, alone: bool = True, together: bool = False
+) -> tuple[list[llvm.FuncOp], bool]:
+    """The llvm functions of a scheduled kernel, and whether they call those of `launch_functions`.
 
-    KernelError for what has no code.
+    `alone` and `together` say how the kernel is launched. KernelError for what has no code.
     """
     grain = _grain(kernel) if threads else None
     body, messages = _body_function(kernel, target, contract)
-    attributes: dict[str, Attribute] = {}
-    if messages:
-        attributes["lamella.messages"] = ArrayAttr([StringAttr(m) for m in messages])
-    entry, launches = _entry_function(kernel, grain, attributes)
-    return [entry, body], launches
+    functions, launches = [body], False
+    if together:
+        functions.insert(0, _prepare_function(kernel, grain))
+    if alone:
+        attributes: dict[str, Attribute] = {}
+        if messages:
+            attributes["lamella.messages"] = ArrayAttr([StringAttr(m) for m in messages])
+        entry, launches = _entry_function(kernel, grain, attributes)
+        functions.insert(0, entry)
+    return functions, launches
 
 
 def launch_functions(location: LocationAttr) -> list[llvm.FuncOp]:
@@ -194,9 +207,7 @@ def _entry_function(kernel: KernelOp, grain: Any, attributes: dict[str, Attribut
     b = FunctionBuilder(_types(kernel))
     b.location = kernel.location
     index = _sizes(kernel, b.arguments)
-    points: Num = 1
-    for d in kernel.grid:
-        points = b.index_mul(points, evaluate(b, d.extent, index))
+    points = _points(b, kernel, index)
     context = b.alloca(8 * (len(b.arguments) + _ARGUMENTS))
     for k, value in enumerate(b.arguments):
         b.store(value, _slot(b, context, _ARGUMENTS + k), 8)
@@ -210,6 +221,34 @@ def _entry_function(kernel: KernelOp, grain: Any, attributes: dict[str, Attribut
         result = b.call(f"{name}.body", (context, b.constant(0, i64), b.number(points)), i32)
     b.ret(result)
     return b.finish(name, i32, "external", attributes), launches
+
+
+def _points(b: FunctionBuilder, kernel: KernelOp, index: dict[Any, Num]) -> Num:
+    """How many points the grid has."""
+    points: Num = 1
+    for d in kernel.grid:
+        points = b.index_mul(points, evaluate(b, d.extent, index))
+    return points
+
+
+def _prepare_function(kernel: KernelOp, grain: Any) -> llvm.FuncOp:
+    b = FunctionBuilder([PTR])
+    b.location = kernel.location
+    context, types = b.arguments[0], _types(kernel)
+    buffers = len(types) - len(kernel.sizes)
+    sizes = [b.load(_slot(b, context, _ARGUMENTS + k), i64, 8, True) for k in range(buffers, len(types))]
+    index: dict[Any, Num] = dict(zip(kernel.sizes, sizes, strict=True))
+    points = _points(b, kernel, index)
+    work: Num = 0
+    if grain is not None:
+        least = b.number(evaluate(b, cast(Dim, grain), index))
+        before = b.index_add(b.index_mul(points, UNIT), b.sub(least, b.constant(1, i64)))
+        work = b.binary(llvm.UDivOp, b.number(before), least)
+    b.store(b.number(work), context, 8)
+    b.store(b.number(points), _slot(b, context, _POINTS), 8)
+    b.store(_address(b, f"{kernel.sym_name.data}.body"), _slot(b, context, _BODY), 8)
+    b.ret()
+    return b.finish(f"{kernel.sym_name.data}.prepare", llvm.LLVMVoidType())
 
 
 def _address(b: FunctionBuilder, name: str) -> SSAValue:

@@ -34,3 +34,18 @@ host.func @main(%x: !sym.t<[s0, 16], f32> {lamella.name = "x"}, %n: !sym.int<s0>
   %z = host.size : !sym.int<2*s0>
   host.return %y, %v, %z : !sym.t<[s0, 16], f32>, !sym.t<[16], f32>, !sym.int<2*s0>
 }
+
+// CHECK: host.func @together(%x: !sym.t<[s0, 16], f32>, %y: !sym.t<[4, 16], f32>) {
+// CHECK: host.together {
+// CHECK-NEXT: host.launch @exp(%x) outs(%a) sizes [s0] : !sym.t<[s0, 16], f32>, !sym.t<[s0, 16], f32>
+// CHECK-NEXT: host.launch @neg(%y) outs(%y) sizes [4] : !sym.t<[4, 16], f32>, !sym.t<[4, 16], f32>
+// CHECK-NEXT: }
+// CHECK-NEXT: host.return
+host.func @together(%x: !sym.t<[s0, 16], f32>, %y: !sym.t<[4, 16], f32>) {
+  %a = host.empty : !sym.t<[s0, 16], f32>
+  host.together {
+    host.launch @exp(%x) outs(%a) sizes [s0] : !sym.t<[s0, 16], f32>, !sym.t<[s0, 16], f32>
+    host.launch @neg(%y) outs(%y) sizes [4] : !sym.t<[4, 16], f32>, !sym.t<[4, 16], f32>
+  }
+  host.return
+}

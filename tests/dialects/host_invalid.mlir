@@ -30,3 +30,23 @@ host.func @dtype(%x: !sym.t<[4], f32>) {
 host.func @result(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
   host.return
 }
+
+// -----
+
+host.func @only_launches() {
+  // expected-error@+1 {{holds launches only, not host.empty}}
+  host.together {
+    %a = host.empty : !sym.t<[4], f32>
+  }
+  host.return
+}
+
+// -----
+
+host.func @no_arguments() {
+  // expected-error@+1 {{takes no arguments}}
+  host.together {
+  ^bb0(%a: !sym.t<[4], f32>):
+  }
+  host.return
+}

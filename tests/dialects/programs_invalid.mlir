@@ -126,3 +126,149 @@ func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
 func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
   func.return %x : !sym.t<[4], f32>
 }
+
+// -----
+
+loop.kernel @neg(%x: !sym.t<[4], f32>) outs(%y: !sym.t<[4], f32>) sizes [] grid [d0 = 4] {
+  %0 = loop.load %x[d0] : !sym.t<[4], f32>
+  %1 = arith.negf %0 : f32
+  loop.store %1, %y[d0] : !sym.t<[4], f32>
+  loop.end
+}
+host.func @main(%x: !sym.t<[4], f32>) {
+  %a = host.empty : !sym.t<[4], f32>
+  %b = host.empty : !sym.t<[4], f32>
+  host.together {
+    host.launch @neg(%x) outs(%a) sizes [] : !sym.t<[4], f32>, !sym.t<[4], f32>
+    // expected-error@+1 {{'host.launch' op reads memory that @neg writes in the same host.together}}
+    host.launch @neg(%a) outs(%b) sizes [] : !sym.t<[4], f32>, !sym.t<[4], f32>
+  }
+  host.return
+}
+
+// -----
+
+loop.kernel @neg(%x: !sym.t<[4], f32>) outs(%y: !sym.t<[4], f32>) sizes [] grid [d0 = 4] {
+  %0 = loop.load %x[d0] : !sym.t<[4], f32>
+  %1 = arith.negf %0 : f32
+  loop.store %1, %y[d0] : !sym.t<[4], f32>
+  loop.end
+}
+host.func @main(%x: !sym.t<[4], f32>) {
+  %a = host.empty : !sym.t<[4], f32>
+  host.together {
+    host.launch @neg(%x) outs(%a) sizes [] : !sym.t<[4], f32>, !sym.t<[4], f32>
+    // expected-error@+1 {{'host.launch' op writes memory that @neg reads in the same host.together}}
+    host.launch @neg(%x) outs(%x) sizes [] : !sym.t<[4], f32>, !sym.t<[4], f32>
+  }
+  host.return
+}
+
+// -----
+
+loop.kernel @neg(%x: !sym.t<[4], f32>) outs(%y: !sym.t<[4], f32>) sizes [] grid [d0 = 4] {
+  %0 = loop.load %x[d0] : !sym.t<[4], f32>
+  %1 = arith.negf %0 : f32
+  loop.store %1, %y[d0] : !sym.t<[4], f32>
+  loop.end
+}
+host.func @main(%x: !sym.t<[4], f32>, %y: !sym.t<[4], f32>) {
+  %v = host.view %x [0] : !sym.t<[4], f32> -> !sym.t<[4], f32>
+  host.together {
+    host.launch @neg(%y) outs(%x) sizes [] : !sym.t<[4], f32>, !sym.t<[4], f32>
+    // expected-error@+1 {{'host.launch' op writes memory that @neg writes in the same host.together}}
+    host.launch @neg(%y) outs(%v) sizes [] : !sym.t<[4], f32>, !sym.t<[4], f32>
+  }
+  host.return
+}
+
+// -----
+
+loop.kernel @neg(%x: !sym.t<[4], f32>) outs(%y: !sym.t<[4], f32>) sizes [] grid [d0 = 4] {
+  %0 = loop.load %x[d0] : !sym.t<[4], f32>
+  %1 = arith.negf %0 : f32
+  loop.store %1, %y[d0] : !sym.t<[4], f32>
+  loop.end
+}
+host.func @main(%x: !sym.t<[4], f32>) {
+  %w = aten.view(%x, [4]) : (!sym.t<[4], f32>) -> !sym.t<[4], f32>
+  %y = host.empty : !sym.t<[4], f32>
+  host.together {
+    host.launch @neg(%w) outs(%y) sizes [] : !sym.t<[4], f32>, !sym.t<[4], f32>
+    // expected-error@+1 {{'host.launch' op writes memory that @neg reads in the same host.together}}
+    host.launch @neg(%x) outs(%x) sizes [] : !sym.t<[4], f32>, !sym.t<[4], f32>
+  }
+  host.return
+}
+
+// -----
+
+loop.kernel @neg(%x: !sym.t<[4], f32>) outs(%y: !sym.t<[4], f32>) sizes [] grid [d0 = 4] {
+  %0 = loop.load %x[d0] : !sym.t<[4], f32>
+  %1 = arith.negf %0 : f32
+  loop.store %1, %y[d0] : !sym.t<[4], f32>
+  loop.end
+}
+host.func @main(%x: !sym.t<[4], f32>) {
+  %m = host.arena [128]
+  %a = host.slot %m [0] : !sym.t<[4], f32>
+  %b = host.slot %m [0] : !sym.t<[4], f32>
+  %c = host.slot %m [64] : !sym.t<[4], f32>
+  host.together {
+    host.launch @neg(%x) outs(%a) sizes [] : !sym.t<[4], f32>, !sym.t<[4], f32>
+    host.launch @neg(%x) outs(%c) sizes [] : !sym.t<[4], f32>, !sym.t<[4], f32>
+    // expected-error@+1 {{'host.launch' op writes memory that @neg writes in the same host.together}}
+    host.launch @neg(%x) outs(%b) sizes [] : !sym.t<[4], f32>, !sym.t<[4], f32>
+  }
+  host.return
+}
+
+// -----
+
+loop.kernel @neg(%x: !sym.t<[4], f32>) outs(%y: !sym.t<[4], f32>) sizes [] grid [d0 = 4] {
+  %0 = loop.load %x[d0] : !sym.t<[4], f32>
+  %1 = arith.negf %0 : f32
+  loop.store %1, %y[d0] : !sym.t<[4], f32>
+  loop.end
+}
+host.func @main(%x: !sym.t<[4], f32>) {
+  %a = host.empty : !sym.t<[4], f32>
+  host.together {
+    // expected-error@+1 {{'host.launch' op launches @exp, which is not here}}
+    host.launch @exp(%x) outs(%a) sizes [] : !sym.t<[4], f32>, !sym.t<[4], f32>
+  }
+  host.return
+}
+
+// -----
+
+loop.kernel @neg(%x: !sym.t<[4], f32>) outs(%y: !sym.t<[4], f32>) sizes [] grid [d0 = 4] {
+  %0 = loop.load %x[d0] : !sym.t<[4], f32>
+  %1 = arith.negf %0 : f32
+  loop.store %1, %y[d0] : !sym.t<[4], f32>
+  loop.end
+}
+func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  %a = loop.launch @neg(%x) sizes [] attributes {together = 0 : i64} : (!sym.t<[4], f32>) -> !sym.t<[4], f32>
+  // expected-error@+1 {{'loop.launch' op takes a result of @neg, which it is together with}}
+  %b = loop.launch @neg(%a) sizes [] attributes {together = 0 : i64} : (!sym.t<[4], f32>) -> !sym.t<[4], f32>
+  func.return %b : !sym.t<[4], f32>
+}
+
+// -----
+
+loop.kernel @checked(%x: !sym.t<[4], f32>) outs(%y: !sym.t<[4], f32>) sizes [] grid [d0 = 4] {
+  %0 = loop.load %x[d0] : !sym.t<[4], f32>
+  %1 = arith.cmpf oeq, %0, %0 : f32
+  loop.assert %1, "not a number"
+  loop.store %0, %y[d0] : !sym.t<[4], f32>
+  loop.end
+}
+host.func @main(%x: !sym.t<[4], f32>, %i: !sym.t<[4], f32>) {
+  %a = host.empty : !sym.t<[4], f32>
+  host.together {
+    // expected-error@+1 {{'host.launch' op is of @checked, which has a loop.assert: what it finds wrong could not be told}}
+    host.launch @checked(%x) outs(%a) sizes [] : !sym.t<[4], f32>, !sym.t<[4], f32>
+  }
+  host.return
+}

@@ -1,0 +1,205 @@
+"""loop (scheduled kernels) to itself: launches that need nothing of each other are brought together and marked, so that
+they cost one fork of the threads and not one each.
+
+Before: `loop.launch` in the order of the program. After: launches that stand side by side with the same `together` are
+run as one (`bufferize` makes a `host.together` of them). A launch moves up only, past what it needs nothing of; what
+memory it takes longer for that is bounded.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ..dialects import expr
+from ..dialects.aten import AtenOp
+from ..dialects.hints import size_hints
+from ..dialects.loop import AssertOp, KernelOp, LaunchOp, ViewOp, body_ops
+from ..dialects.tensor import SymType, TensorType
+from .buffer_lifetimes import Lifetimes, Memory
+from .fuse_cost import Hints
+from .host_devices import on_gpu
+
+MOST = 512
+"""Launches of a group at most: the caller's stack holds the arguments of all of them."""
+
+TRIED = 16
+"""Groups that a launch is tried with, the earliest first."""
+
+
+@dataclass(frozen=True)
+class LaunchTogether(ModulePass):
+    """Bring launches together that need nothing of each other.
+
+    `keep`: bytes of results that a group may make earlier than the program does. What the program returns or writes
+    into its arguments counts only where a call into ATen is passed.
+    """
+
+    name = "launch-together"
+
+    keep: int = 2 << 20
+    statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        hints = Hints(size_hints(op))
+        fit = {k.sym_name.data for k in op.ops if isinstance(k, KernelOp) and _fits(k)}
+        groups: list[list[LaunchOp]] = []
+        for function in [f for f in op.ops if isinstance(f, FuncOp) and f.body.blocks]:
+            schedule = _Schedule(function.body.block, fit, hints, self.keep)
+            schedule.place()
+            for group in schedule.rebuild():
+                for launch in group:
+                    launch.attributes["together"] = IntegerAttr(len(groups), i64)
+                groups.append(group)
+        if groups:
+            before = cast("ArrayAttr[StringAttr]", op.attributes.get("lamella.decisions", ArrayAttr([])))
+            op.attributes["lamella.decisions"] = ArrayAttr([*before.data, *map(StringAttr, _told(groups))])
+        self.statistics.update(groups=len(groups), launches=sum(map(len, groups)))
+
+
+def _fits(kernel: KernelOp) -> bool:
+    """Whether a kernel may be one of a group. What it finds wrong is told by a launch of its own."""
+    return not on_gpu(kernel) and not any(isinstance(o, AssertOp) for o in body_ops(kernel.body))
+
+
+def _told(groups: Sequence[Sequence[LaunchOp]]) -> list[str]:
+    """A line for each group."""
+    lines: list[str] = []
+    for group in groups:
+        names = Counter(launch.callee for launch in group)
+        kernels = ", ".join(f"@{name}" + (f" x{n}" if n > 1 else "") for name, n in names.items())
+        lines.append(f"{len(group)} launches run as one: {kernels}")
+    return [f"{line} (x{n})" if n > 1 else line for line, n in Counter(lines).items()]
+
+
+@dataclass(eq=False, slots=True)
+class _Item:
+    """What has one place in the new order: an op, or launches that run as one; then views of what they make."""
+
+    ops: list[Operation]
+    open: bool = False
+    """Whether launches may join."""
+    kept: int = 0
+    """Bytes of results that have been made earlier for it."""
+    callees: set[str] = field(default_factory=set[str])
+    views: list[Operation] = field(default_factory=list[Operation])
+
+
+class _Schedule:
+    """The order of one block."""
+
+    def __init__(self, block: Block, fit: set[str], hints: Hints, keep: int) -> None:
+        self.block, self.fit, self.hints, self.keep = block, fit, hints, keep
+        self.lifetimes = Lifetimes(block)
+        self.ops: list[Operation] = list(block.ops)
+        self.known = frozenset(s for a in block.args for s in _symbols(a))
+        self.before: list[Operation] = []
+        """Views of arguments."""
+        self.items: list[_Item] = []
+        self.at: dict[SSAValue, int] = {}
+        """The item that makes a value."""
+        self.written: dict[Memory, int] = {}
+        """The last item that writes to a memory."""
+        self.groups: list[int] = []
+        """Items that launches may join, in order."""
+        self.called = -1
+        """The last item that is a call."""
+
+    def place(self) -> None:
+        """Give every op its item."""
+        for op in self.ops:
+            if isinstance(op, ViewOp):
+                at = self.at.get(op.source, -1)
+                (self.items[at].views if at >= 0 else self.before).append(op)
+                self.at[op.res] = at
+                continue
+            if isinstance(op, LaunchOp) and self._may_join(op):
+                at = self._item_of(op)
+            else:
+                at = self._append(_Item([op]))
+                if not isinstance(op, LaunchOp):
+                    self._note_call(op, at)
+            self.at.update((r, at) for r in op.results)
+
+    def rebuild(self) -> list[list[LaunchOp]]:
+        """Put the ops in their new order; the groups of several launches."""
+        for op in self.ops:
+            op.detach()
+        self.block.add_ops(self.before)
+        for item in self.items:
+            self.block.add_ops([*item.ops, *item.views])
+        return [cast("list[LaunchOp]", item.ops) for item in self.items if item.open and len(item.ops) > 1]
+
+    def _append(self, item: _Item) -> int:
+        self.items.append(item)
+        return len(self.items) - 1
+
+    def _note_call(self, op: Operation, at: int) -> None:
+        if not self._ends_in_argument(op):
+            self.called = at
+        if isinstance(op, AtenOp) and op.schema.mutates:
+            for a, value in zip(op.schema.args, op.args(), strict=True):
+                for v in (value if isinstance(value, tuple) else (value,)) if a.mutated else ():
+                    self.written.update((m, at) for m in self.lifetimes.of.get(cast(Any, v), ()))
+
+    def _ends_in_argument(self, op: Operation) -> bool:
+        """Whether an op is the copy of a result into an argument, which is made where it is computed."""
+        return isinstance(op, AtenOp) and op.name == "aten.copy_" and isinstance(op.args()[0], BlockArgument)
+
+    # Groups
+
+    def _may_join(self, op: LaunchOp) -> bool:
+        """Whether a launch may be in a group: its sizes are known before anything has run."""
+        used = {s for e in op.sizes for s in expr.symbols(e)} | {s for r in op.res for s in _symbols(r)}
+        return op.callee in self.fit and used <= self.known
+
+    def _item_of(self, op: LaunchOp) -> int:
+        ready = max((self.at.get(v, -1) for v in op.args), default=-1)
+        for v in op.args if self.written else ():
+            ready = max(ready, *(self.written.get(m, -1) for m in self.lifetimes.of.get(v, ())), -1)
+        first = bisect_right(self.groups, ready)
+        free: int | None = None
+        for at in self.groups[first : first + TRIED]:
+            item = self.items[at]
+            kept = item.kept + self._kept(op, at)
+            if len(item.ops) >= MOST or (kept > self.keep and kept > item.kept):
+                continue
+            free = at if free is None else free
+            if op.callee in item.callees:
+                free = at
+                break
+        if free is None:
+            free = self._append(_Item([], open=True))
+            self.groups.append(free)
+        else:
+            self.items[free].kept += self._kept(op, free)
+        item = self.items[free]
+        item.ops.append(op)
+        item.callees.add(op.callee)
+        return free
+
+    def _kept(self, op: LaunchOp, at: int) -> int:
+        """Bytes that a launch makes earlier if it goes there."""
+        return sum(self.hints.bytes(r) for r in op.res if self.called > at or not self._leaves(r))
+
+    def _leaves(self, value: SSAValue) -> bool:
+        """Whether a result goes to the caller, by being returned or written into an argument."""
+        users = [use.operation for use in value.uses]
+        return any(isinstance(u, ReturnOp) or self._ends_in_argument(u) for u in users)
+
+
+def _symbols(value: SSAValue) -> frozenset[Any]:
+    """The symbols in the sizes of a tensor, or of a number."""
+    t = value.type
+    if isinstance(t, TensorType):
+        return frozenset(s for d in (*t.shape, *t.strides) for s in expr.symbols(d))
+    return frozenset(expr.symbols(t.expr)) if isinstance(t, SymType) else frozenset()

@@ -1,0 +1,144 @@
+// RUN: lamella-opt %s -p launch-together{keep=1024} | filecheck %s
+// RUN: lamella-opt %s -p launch-together{keep=1024},bufferize | filecheck %s --check-prefix HOST
+// What is checked: launches that need nothing of each other stand together, the others apart; views, calls and writes that they
+// may pass; what of memory that takes.
+
+loop.kernel @exp(%x: !sym.t<[s0], f32>) outs(%y: !sym.t<[s0], f32>) sizes [s0] grid [d0 = s0] {
+  %0 = loop.load %x[d0] : !sym.t<[s0], f32>
+  %1 = math.exp %0 : f32
+  loop.store %1, %y[d0] : !sym.t<[s0], f32>
+  loop.end
+}
+loop.kernel @add(%x: !sym.t<[s0], f32>, %z: !sym.t<[s0], f32>) outs(%y: !sym.t<[s0], f32>) sizes [s0] grid [d0 = s0] {
+  %0 = loop.load %x[d0] : !sym.t<[s0], f32>
+  %1 = loop.load %z[d0] : !sym.t<[s0], f32>
+  %2 = arith.addf %0, %1 : f32
+  loop.store %2, %y[d0] : !sym.t<[s0], f32>
+  loop.end
+}
+loop.kernel @checked(%x: !sym.t<[s0], f32>) outs(%y: !sym.t<[s0], f32>) sizes [s0] grid [d0 = s0] {
+  %0 = loop.load %x[d0] : !sym.t<[s0], f32>
+  %1 = arith.cmpf oeq, %0, %0 : f32
+  loop.assert %1, "not a number"
+  loop.store %0, %y[d0] : !sym.t<[s0], f32>
+  loop.end
+}
+
+// Two chains become two groups, in which no buffer takes the place of one that another launch may still read.
+// CHECK-LABEL: func.func @chains
+// CHECK: %a = loop.launch @exp(%x) sizes [64] attributes {together = [[N:\d+]] : i64}
+// CHECK-NEXT: %c = loop.launch @exp(%y) sizes [64] attributes {together = [[N]] : i64}
+// CHECK-NEXT: %b = loop.launch @exp(%a) sizes [64] attributes {together = [[M:\d+]] : i64}
+// CHECK-NEXT: %d = loop.launch @add(%c, %y) sizes [64] attributes {together = [[M]] : i64}
+// CHECK-NEXT: func.return %b, %d
+// HOST-LABEL: host.func @chains
+// HOST: %a = host.slot [[ARENA:%\w+]] [0]
+// HOST-NEXT: %c = host.slot [[ARENA]] [256]
+// HOST-NEXT: host.together {
+// HOST-NEXT: host.launch @exp(%x) outs(%a)
+// HOST-NEXT: host.launch @exp(%y) outs(%c)
+// HOST-NEXT: }
+// HOST-NEXT: host.drop %x
+// HOST: host.together {
+// HOST-NEXT: host.launch @exp(%a) outs(%b)
+// HOST-NEXT: host.launch @add(%c, %y) outs(%d)
+// HOST-NEXT: }
+func.func @chains(%x: !sym.t<[64], f32>, %y: !sym.t<[64], f32>) -> (!sym.t<[64], f32>, !sym.t<[64], f32>) {
+  %a = loop.launch @exp(%x) sizes [64] : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %b = loop.launch @exp(%a) sizes [64] : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %c = loop.launch @exp(%y) sizes [64] : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %d = loop.launch @add(%c, %y) sizes [64] : (!sym.t<[64], f32>, !sym.t<[64], f32>) -> !sym.t<[64], f32>
+  func.return %b, %d : !sym.t<[64], f32>, !sym.t<[64], f32>
+}
+
+// A launch may write over its own operand, not over what another one of the group reads.
+// HOST-LABEL: host.func @in_place
+// HOST: %c = host.slot [[ARENA:%\w+]] [0]
+// HOST-NEXT: %d = host.slot [[ARENA]] [512]
+// HOST-NEXT: %e = host.slot [[ARENA]] [768]
+// HOST-NEXT: host.together {
+// HOST-NEXT: host.launch @exp(%a) outs(%c)
+// HOST-NEXT: host.launch @exp(%b) outs(%d)
+// HOST-NEXT: host.launch @add(%b, %b) outs(%e)
+func.func @in_place(%x: !sym.t<[64], f32>) -> (!sym.t<[64], f32>, !sym.t<[64], f32>) {
+  %a = loop.launch @exp(%x) sizes [64] : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %b = loop.launch @add(%x, %x) sizes [64] : (!sym.t<[64], f32>, !sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %c = loop.launch @exp(%a) sizes [64] : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %d = loop.launch @exp(%b) sizes [64] : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %e = loop.launch @add(%b, %b) sizes [64] : (!sym.t<[64], f32>, !sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %f = loop.launch @add(%c, %d) sizes [64] : (!sym.t<[64], f32>, !sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %g = loop.launch @add(%e, %e) sizes [64] : (!sym.t<[64], f32>, !sym.t<[64], f32>) -> !sym.t<[64], f32>
+  func.return %f, %g : !sym.t<[64], f32>, !sym.t<[64], f32>
+}
+
+// Updates of arguments: one group, however large they are. A later launch that reads an argument keeps its old value.
+// CHECK-LABEL: func.func @updates
+// CHECK: loop.launch @add(%p, %g) sizes [4096] attributes {together = [[N:\d+]] : i64}
+// CHECK-NEXT: loop.launch @add(%q, %h) sizes [8192] attributes {together = [[N]] : i64}
+// CHECK-NEXT: aten.copy_
+// HOST-LABEL: host.func @updates
+// HOST: host.together {
+// HOST-NEXT: host.launch @add(%p, %g) outs(%p)
+// HOST-NEXT: host.launch @add(%q, %h) outs(%q)
+// HOST-NEXT: }
+func.func @updates(%p: !sym.t<[4096], f32>, %g: !sym.t<[4096], f32>, %q: !sym.t<[8192], f32>, %h: !sym.t<[8192], f32>) {
+  %a = loop.launch @add(%p, %g) sizes [4096] : (!sym.t<[4096], f32>, !sym.t<[4096], f32>) -> !sym.t<[4096], f32>
+  %b = aten.copy_(%p, %a) : (!sym.t<[4096], f32>, !sym.t<[4096], f32>) -> !sym.t<[4096], f32>
+  %c = loop.launch @add(%q, %h) sizes [8192] : (!sym.t<[8192], f32>, !sym.t<[8192], f32>) -> !sym.t<[8192], f32>
+  %d = aten.copy_(%q, %c) : (!sym.t<[8192], f32>, !sym.t<[8192], f32>) -> !sym.t<[8192], f32>
+  func.return
+}
+
+// The second launch reads what the first one's result is copied over: that is not written in place.
+// HOST-LABEL: host.func @old_value
+// HOST: %a = host.slot
+// HOST: host.together {
+// HOST-NEXT: host.launch @exp(%p) outs(%a)
+// HOST-NEXT: host.launch @add(%p, %g) outs(%g)
+// HOST-NEXT: }
+// HOST: aten.copy_(%p, %a)
+func.func @old_value(%p: !sym.t<[64], f32>, %g: !sym.t<[64], f32>) {
+  %a = loop.launch @exp(%p) sizes [64] : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %b = loop.launch @add(%p, %g) sizes [64] : (!sym.t<[64], f32>, !sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %c = aten.copy_(%p, %a) : (!sym.t<[64], f32>, !sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %d = aten.copy_(%g, %b) : (!sym.t<[64], f32>, !sym.t<[64], f32>) -> !sym.t<[64], f32>
+  func.return
+}
+
+// A launch does not pass the write of what it reads.
+// CHECK-LABEL: func.func @after_write
+// CHECK: loop.launch @exp(%x) sizes [64] :
+// CHECK: aten.copy_
+// CHECK: loop.launch @exp(%p) sizes [64] :
+func.func @after_write(%x: !sym.t<[64], f32>, %p: !sym.t<[64], f32>) -> !sym.t<[64], f32> {
+  %a = loop.launch @exp(%x) sizes [64] : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %b = aten.copy_(%p, %a) : (!sym.t<[64], f32>, !sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %c = loop.launch @exp(%p) sizes [64] : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
+  func.return %c : !sym.t<[64], f32>
+}
+
+// Past calls, while the results that are there longer are few bytes: %c, not %d too. Views go along.
+// CHECK-LABEL: func.func @calls
+// CHECK: %v = loop.view %y
+// CHECK-NEXT: %a = loop.launch @exp(%x) sizes [128] attributes {together = [[N:\d+]] : i64}
+// CHECK-NEXT: %c = loop.launch @exp(%v) sizes [128] attributes {together = [[N]] : i64}
+// CHECK-NEXT: %b = aten.relu(%a)
+// CHECK-NEXT: %d = loop.launch @exp(%z) sizes [256] :
+func.func @calls(%x: !sym.t<[128], f32>, %y: !sym.t<[2, 64], f32>, %z: !sym.t<[256], f32>) -> (!sym.t<[128], f32>, !sym.t<[128], f32>, !sym.t<[256], f32>) {
+  %a = loop.launch @exp(%x) sizes [128] : (!sym.t<[128], f32>) -> !sym.t<[128], f32>
+  %b = aten.relu(%a) : (!sym.t<[128], f32>) -> !sym.t<[128], f32>
+  %v = loop.view %y offset [0] : !sym.t<[2, 64], f32> -> !sym.t<[128], f32>
+  %c = loop.launch @exp(%v) sizes [128] : (!sym.t<[128], f32>) -> !sym.t<[128], f32>
+  %d = loop.launch @exp(%z) sizes [256] : (!sym.t<[256], f32>) -> !sym.t<[256], f32>
+  func.return %b, %c, %d : !sym.t<[128], f32>, !sym.t<[128], f32>, !sym.t<[256], f32>
+}
+
+// What a kernel finds wrong is told by a launch of its own.
+// CHECK-LABEL: func.func @asserts
+// CHECK: loop.launch @checked(%x) sizes [64] :
+// CHECK-NEXT: loop.launch @checked(%y) sizes [64] :
+func.func @asserts(%x: !sym.t<[64], f32>, %y: !sym.t<[64], f32>) -> (!sym.t<[64], f32>, !sym.t<[64], f32>) {
+  %a = loop.launch @checked(%x) sizes [64] : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %b = loop.launch @checked(%y) sizes [64] : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
+  func.return %a, %b : !sym.t<[64], f32>, !sym.t<[64], f32>
+}
