@@ -35,21 +35,31 @@ def contraction_of_nest(op: NestOp) -> Contraction | None:
     """The contraction that a nest is; None where it is none."""
     if len(op.combine) != 1 or len(op.dims) < 2:
         return None
-    return _contraction(cast(YieldOp, op.body.block.last_op), op.combine.data[0].data, tuple(op.dims), tuple(op.reduce))
+    (value,) = cast(YieldOp, op.body.block.last_op).values
+    return _contraction(value, op.combine.data[0].data, tuple(op.dims), tuple(op.reduce))
 
 
 def contraction_of_loop(loop: ForOp, around: Sequence[LoopDim]) -> Contraction | None:
     """The contraction that a loop of a kernel is, of dims of the grid and of the loops around it; else None."""
-    if len(loop.reduce) != 1 or len(around) < 2:
-        return None
-    last = cast(YieldOp, loop.body.block.last_op)
-    return _contraction(last, loop.reduce.data[0].data, tuple(around), tuple(loop.dims))
+    found = contractions_of_loop(loop, around)
+    return found[0] if len(found) == 1 else None
+
+
+def contractions_of_loop(loop: ForOp, around: Sequence[LoopDim]) -> list[Contraction]:
+    """The contractions that a loop is, one for each of its sums; none where one of these is something else."""
+    values = cast(YieldOp, loop.body.block.last_op).values
+    kinds = [k.data for k in loop.reduce.data]
+    if len(around) < 2:
+        return []
+    found = [_contraction(v, k, tuple(around), tuple(loop.dims)) for v, k in zip(values, kinds, strict=True)]
+    known = [c for c in found if c is not None]
+    return known if len(known) == len(found) else []
 
 
 def _contraction(
-    last: YieldOp, kind: str, dims: tuple[LoopDim, ...], reduced: tuple[LoopDim, ...]
+    value: SSAValue, kind: str, dims: tuple[LoopDim, ...], reduced: tuple[LoopDim, ...]
 ) -> Contraction | None:
-    product = last.values[0].owner
+    product = value.owner
     if kind != "add" or not isinstance(product, arith.MulfOp | arith.MuliOp):
         return None
     names = frozenset(d.name for d in (*dims, *reduced))

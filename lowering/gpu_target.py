@@ -18,6 +18,12 @@ class GpuTarget:
     """Streaming multiprocessors, which run programs side by side."""
     l2: int
     bandwidth: float
+    l2_bandwidth: float
+    """Of the L2 cache, as programs read tiles of products from it."""
+    tensor_flops: float
+    """Floating point operations per microsecond of tensor cores on 16-bit floats."""
+    vector_flops: float
+    """The same of 32-bit floats without them."""
     shared: int = 228 << 10
     """Shared memory of a processor."""
     threads: int = 2048
@@ -27,6 +33,12 @@ class GpuTarget:
     def key(self) -> str:
         """What machine code depends on; for cache keys."""
         return f"sm_{self.sm}|{self.processors}"
+
+    def flops(self, element: str, precision: str) -> float:
+        """Operations per microsecond of products; `precision` (`ieee`, `tf32`) is that of f32."""
+        if element in ("f32", "f64") and not (element == "f32" and precision == "tf32"):
+            return self.vector_flops if element == "f32" else self.vector_flops / 2
+        return self.tensor_flops * {"f32": 0.5, "bf16": 1.0, "f16": 1.0}.get(element, 2.0)
 
     @property
     def programs(self) -> int:
@@ -49,8 +61,8 @@ class GpuTarget:
 
 
 _NAMED = {
-    "sm_80": GpuTarget("sm_80", 80, processors=108, l2=40 << 20, bandwidth=1.9e6, shared=164 << 10),
-    "sm_90": GpuTarget("sm_90", 90, processors=132, l2=50 << 20, bandwidth=4.8e6),
-    "sm_100": GpuTarget("sm_100", 100, processors=148, l2=126 << 20, bandwidth=8.0e6),
+    "sm_80": GpuTarget("sm_80", 80, 108, 40 << 20, 1.9e6, 4.0e6, 312e6, 19.5e6, shared=164 << 10),
+    "sm_90": GpuTarget("sm_90", 90, 132, 50 << 20, 4.8e6, 8.0e6, 989e6, 67e6),
+    "sm_100": GpuTarget("sm_100", 100, 148, 126 << 20, 8.0e6, 14.0e6, 2250e6, 80e6),
 }
 NAMES = tuple(_NAMED)

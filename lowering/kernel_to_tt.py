@@ -16,6 +16,7 @@ from typing import Any
 
 import sympy
 from xdsl.context import Context
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, i32, i64
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
@@ -26,6 +27,7 @@ from ..dialects.loop import IndexAttr, KernelOp, LoopDim, StoreOp, body_ops
 from ..dialects.tensor import TensorType
 from .address import multiple_of
 from .host_devices import on_gpu
+from .tile_contraction import TILED
 from .tile_extent import at_most
 from .tt_body import KernelBody, memory_element
 from .tt_builder import TtBuilder
@@ -87,6 +89,8 @@ def triton_function(kernel: KernelOp) -> tt.FuncOp:
     function.attributes["lamella.sizes"] = kernel.sizes
     function.attributes["lamella.warps"] = kernel.attributes.get("warps", IntegerAttr(4, i64))
     function.attributes["lamella.stages"] = kernel.attributes.get("stages", IntegerAttr(3, i64))
+    if TILED in kernel.attributes:
+        function.attributes[TILED] = kernel.attributes[TILED]
     if body.messages:
         function.attributes["lamella.messages"] = ArrayAttr(StringAttr(m) for m in body.messages)
     return function
@@ -107,20 +111,45 @@ def _enter_grid(body: KernelBody, kernel: KernelOp) -> None:
     tiles = [tile_of(kernel, d) for d in dims]
     counts: list[Dim] = [expr.ceildiv(d.extent, t) for d, t in zip(dims, tiles, strict=True)]
     moving = [i for i, n in enumerate(counts) if n != 1]
+    group = kernel.attributes.get("group")
     rest = Number(b.pure(tt.GetProgramIdOp, (), i32, {"axis": IntegerAttr(0, i32)}), MOST) if moving else known(0)
     blocks = [known(0)] * len(dims)
+    if isinstance(group, IntegerAttr) and moving[-2:] == [len(dims) - 2, len(dims) - 1]:
+        rest, *blocks[-2:] = _grouped(index, rest, counts, group.value.data)
+        del moving[-2:]
     for i in reversed(moving):
         n = counts[i]
         most = n - 1 if isinstance(n, int) else MOST
         if i == moving[0]:
             blocks[i] = Number(rest.value, most)
             break
-        # no launch has more programs than an i32 counts
-        size = Number(index.ssa(index.full(n), i32), MOST) if not isinstance(n, int) else known(n)
+        size = _count(index, n) if not isinstance(n, int) else known(n)
         blocks[i] = Number(index.remainder(rest, size).value, most)
         rest = index.divide(rest, size)
     for d, tile, block in zip(dims, tiles, blocks, strict=True):
         _enter_dim(body, d, tile, block)
+
+
+def _grouped(index: Index, rest: Number, counts: list[Dim], group: int) -> tuple[Number, Number, Number]:
+    """What is left of a number of programs, and the tiles along the last two dims, of which programs that run at the
+    same time share most: `group` tiles of the first for each one of the second.
+    """
+    rows, columns = (known(n) if isinstance(n, int) else _count(index, n, MOST // 16) for n in counts[-2:])
+    outer = known(0)
+    if any(n != 1 for n in counts[:-2]):
+        matrix = Number(index.multiply(rows, columns).value, MOST)
+        outer, rest = index.divide(rest, matrix), index.remainder(rest, matrix)
+    several = index.multiply(columns, known(group))
+    turn = Number(index.divide(rest, several).value, rows.bound // group)
+    start, within = index.multiply(turn, known(group)), index.remainder(rest, several)
+    height = index.extreme(arith.MinSIOp, index.subtract(rows, start), known(group))
+    row, column = index.add(start, index.remainder(within, height)), index.divide(within, height)
+    return outer, Number(row.value, max(rows.bound - 1, 0)), Number(column.value, max(columns.bound - 1, 0))
+
+
+def _count(index: Index, n: Dim, most: int = MOST) -> Number:
+    """A number of tiles; no launch has more programs than an i32 counts."""
+    return Number(index.ssa(index.full(n), i32), most)
 
 
 def _enter_dim(body: KernelBody, d: LoopDim, tile: int, block: Number) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 from ..dialects.host import LaunchOp as HostLaunchOp
@@ -22,18 +22,29 @@ from .gpu_target import GpuTarget
 from .host_devices import on_gpu
 from .schedule_access import collapse
 from .tile_choice import ROW, tile_kernel
+from .tile_contraction import tile_contraction
 from .tile_online import one_pass
 from .tile_phases import split_phases
 from .tile_spill import spill
 
+TILES = "lamella.tiles"
+"""The module attribute: kind of contraction to tile, as `Tile.parse` reads it."""
+
 
 @dataclass(frozen=True)
 class LoopTile(ModulePass):
-    """Choose tiles, warps and stages for kernels of CUDA tensors. `target` is a name of `GpuTarget.from_name`."""
+    """Choose tiles, warps and stages for kernels of CUDA tensors. `target` is a name of `GpuTarget.from_name`.
+
+    The module's attribute `lamella.tiles` has what measurements say of kinds of contractions. `tf32`: products of f32
+    matrices may be rounded to tf32. `candidate`: of the tiles that contractions may have, the one of that number, the
+    model's choice being 0.
+    """
 
     name = "loop-tile"
 
     target: str = "sm_90"
+    tf32: bool = False
+    candidate: int = 0
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -41,6 +52,10 @@ class LoopTile(ModulePass):
         values: dict[str, int] = {}
         if isinstance(hints, DictionaryAttr):
             values = {k: v.value.data for k, v in hints.data.items() if isinstance(v, IntegerAttr)}
+        tiles = op.attributes.get(TILES)
+        measured: dict[str, str] = {}
+        if isinstance(tiles, DictionaryAttr):
+            measured = {k: v.data for k, v in tiles.data.items() if isinstance(v, StringAttr)}
         target, whole = GpuTarget.from_name(self.target), Hints(values)
         kernels = {k.sym_name.data: k for k in op.ops if isinstance(k, KernelOp) and on_gpu(k)}
         launches: dict[str, list[Any]] = {name: [] for name in kernels}
@@ -58,5 +73,8 @@ class LoopTile(ModulePass):
                     spill(part, launches[name])
                 collapse(part, known)
                 one_pass(part, ROW)
-                tile_kernel(part, target, known)
+                if not tile_contraction(
+                    part, target, known, tf32=self.tf32, candidate=self.candidate, measured=measured
+                ):
+                    tile_kernel(part, target, known)
         self.statistics["kernels"] = len(kernels)

@@ -13,7 +13,7 @@ from typing import Any, cast
 import sympy
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, i1, i8, i32, i64
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects import expr, tt
 from ..dialects.errors import describe_location
@@ -23,6 +23,7 @@ from ..dialects.tt_foreign import BarrierOp
 from ..dialects.tt_types import element_of, shape_of
 from .llvm_properties import KernelError
 from .tt_builder import Shape, TtBuilder, joint
+from .tt_contraction import DOT, ContractionLoop
 from .tt_index import MOST, Env, Index, Number, Place, known
 from .tt_loops import TileLoop
 from .tt_reductions import combine
@@ -31,11 +32,12 @@ from .tt_scalar import emit, widened
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A dim of the tile: which loop dim, how many lanes, and which of them are points (None: all)."""
+    """A dim of the tile: which loop dim, how many lanes, which of them are points (None: all), and where these end."""
 
     symbol: sympy.Symbol
     size: int
     valid: SSAValue | None
+    end: Number | None
 
 
 class KernelBody:
@@ -55,6 +57,8 @@ class KernelBody:
         """Buffers that the kernel writes."""
         self.updated: set[SSAValue] = set()
         """Buffers that it writes where data says."""
+        self.zero_beyond = False
+        """Whether lanes that are no points read zero; else anything."""
 
     # Ops
 
@@ -63,12 +67,16 @@ class KernelBody:
         for op in block.ops:
             if op.next_op is None:
                 return
-            self.b.location = op.location
-            rule = _RULES.get(op.name)
-            if rule is not None:
-                rule(self, op)
-            else:
-                self.values[op.results[0]] = emit(self.b, op, [self.values[v] for v in op.operands])
+            self.op(op)
+
+    def op(self, op: Operation) -> None:
+        """One op whose operands are there."""
+        self.b.location = op.location
+        rule = _RULES.get(op.name)
+        if rule is not None:
+            rule(self, op)
+        else:
+            self.values[op.results[0]] = emit(self.b, op, [self.values[v] for v in op.operands])
 
     # Axes
 
@@ -104,7 +112,7 @@ class KernelBody:
         valid = None
         if end is not None:
             valid = Index(b, self.env).compare("lt", (start, lane), (end, None))
-        self.axes.append(Axis(d.symbol, tile, valid))
+        self.axes.append(Axis(d.symbol, tile, valid, end))
 
     # Indices and conditions
 
@@ -152,8 +160,10 @@ class KernelBody:
         _, pointer, mask = self._place(op, buffer)
         shape = joint(shape_of(v.type) for v in (pointer, mask) if v is not None)
         type = cast(TensorType, buffer.type)
-        other = None if mask is None else self._other(op, type)
-        mask = self.b.both(mask, self.valid(shape))
+        valid = self.valid(shape)
+        mask, other = self.b.both(mask, valid), None if mask is None else self._other(op, type)
+        if self.zero_beyond and other is None and valid is not None:
+            other = self.b.constant(0, memory_element(type))
         self.values[op.res] = self._from_memory(self._read(pointer, mask, other, buffer in self.mutable), type)
 
     def _other(self, op: LoadOp, type: TensorType) -> SSAValue:
@@ -275,7 +285,7 @@ class KernelBody:
     # Loops
 
     def _for(self, op: ForOp) -> None:
-        loop = TileLoop(self, op)
+        loop = ContractionLoop(self, op) if DOT in op.attributes else TileLoop(self, op)
         # what a loop that never runs would read may have no value
         values = loop.nothing() if any(d.extent == 0 for d in op.dims) else loop.run()
         for result, value in zip(op.res, values, strict=True):

@@ -1,0 +1,274 @@
+"""Tiles of contractions: sums of products of two factors, which tensor cores take a tile at a time.
+
+A program has a tile of rows and columns of the result and goes through the sum in steps. Candidates come from a table,
+ordered by a model of time: arithmetic, what programs read from the L2 cache, and what comes from memory, of which the
+longest counts; programs run in waves. Rows are the dims of the grid that one factor alone has, columns those of the
+other; dims that both have, or that there is no room for, have one point for each program.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects.loop import DimsAttr, ForOp, KernelOp, LoadOp, LoopDim, ScanOp, StoreOp, body_ops
+from ..dialects.tensor import itemsize
+from .contraction import contractions_of_loop
+from .fuse_cost import Hints
+from .gpu_target import GpuTarget
+from .products import FACTORS
+from .schedule_access import accesses, stride, type_of
+from .tile_extent import at_most
+from .tile_phases import updates
+from .tt_contraction import DESCRIPTORS, DOT, factors, stored_matrix
+
+_SUMS = {("bf16", "f32"), ("f16", "f32"), ("f32", "f32"), ("f64", "f64"), ("i8", "i32"),
+         ("f8E4M3FN", "f32"), ("f8E5M2", "f32")}  # fmt: skip
+"""Element types of factors and sums that there is a `tt.dot` for."""
+
+TILED = "lamella.tiled"
+"""The attribute of a kernel, and of its function, that names the kind of product and its tile."""
+
+LEAST = 16
+"""Rows, columns and steps of a tile at least."""
+
+GROUP = 8
+"""Tiles along rows whose programs follow each other, so that they share columns in the L2 cache."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Rows, columns and depth of a tile, and the warps and stages of a program."""
+
+    rows: int
+    columns: int
+    depth: int
+    warps: int
+    stages: int
+    descriptors: bool = False
+    """Whether the tensor memory accelerator copies the factors."""
+
+    def __str__(self) -> str:
+        """`128x256x64 w8 s3 tma`."""
+        copied = " tma" if self.descriptors else ""
+        return f"{self.rows}x{self.columns}x{self.depth} w{self.warps} s{self.stages}{copied}"
+
+    @staticmethod
+    def parse(text: str) -> Tile:
+        """The inverse of `str`. Raises ValueError."""
+        size, warps, stages, *copied = text.split()
+        rows, columns, depth = map(int, size.split("x"))
+        return Tile(rows, columns, depth, int(warps[1:]), int(stages[1:]), copied == ["tma"])
+
+
+@dataclass(frozen=True)
+class Product:
+    """The loop of a kernel that multiplies matrices, and which dims have tiles."""
+
+    loop: ForOp
+    rows: LoopDim
+    columns: LoopDim
+    depth: LoopDim
+    count: int
+    """How many sums there are, with the same rows and columns."""
+    element: str
+    bits: int
+    """Of the largest element of a factor in memory."""
+    described: bool
+    """Whether the tensor memory accelerator can copy a factor."""
+
+    @staticmethod
+    def of(kernel: KernelOp, hints: Hints) -> Product | None:
+        """The product of a kernel, if it is one that tensor cores or a `tt.dot` can take."""
+        loops = [o for o in body_ops(kernel.body) if isinstance(o, (ForOp, ScanOp))]
+        if len(loops) != 1 or not isinstance(loop := loops[0], ForOp) or updates(kernel):
+            return None
+        found = contractions_of_loop(loop, tuple(kernel.grid))
+        if len({(c.rows, c.columns) for c in found}) != 1 or any(d.lo != 0 for d in kernel.grid):
+            return None
+        pairs = factors(loop)
+        types = {(str(x.type), str(r.type)) for (x, _), r in zip(pairs, loop.res, strict=True)}
+        if not types <= _SUMS or not all(_is_plain(v) for pair in pairs for v in pair):
+            return None
+        rows, columns = (max(dims, key=lambda d: hints.size(d.extent)) for dims in (found[0].rows, found[0].columns))
+        loads = [a for a in accesses(body_ops(loop.body)) if isinstance(a, LoadOp)]
+
+        def neighbours(d: LoopDim) -> tuple[bool, int, int]:
+            size = hints.size(d.extent)
+            return size >= LEAST, sum(itemsize(type_of(a).dtype) for a in loads if stride(a, d.symbol) == 1), size
+
+        depth = max(loop.dims, key=neighbours)
+        described = any(
+            stored_matrix(v, d.symbol, depth.symbol) is not None
+            for pair in pairs
+            for v in pair
+            for d in (rows, columns)
+        )
+        bits = max(8 * itemsize(type_of(a).dtype) for a in loads)
+        return Product(loop, rows, columns, depth, len(pairs), str(pairs[0][0].type), bits, described)
+
+    def kind(self, kernel: KernelOp, hints: Hints) -> str:
+        """What a measurement of tiles is remembered by."""
+        sizes = [hints.size(d.extent) for d in (self.rows, self.columns, self.depth)]
+        others = math.prod(hints.size(d.extent) for d in kernel.grid) // max(sizes[0] * sizes[1], 1)
+        return f"{self.element} {others}x{'x'.join(map(str, sizes))} x{self.count}"
+
+
+def _is_plain(v: SSAValue) -> bool:
+    """Whether a factor is made of what a program may compute again: nothing that loops give or stores change."""
+    op = v.owner
+    if not isinstance(op, Operation):
+        return False
+    if op.regions or (isinstance(op, LoadOp) and any(isinstance(u.operation, StoreOp) for u in op.source.uses)):
+        return False
+    return all(map(_is_plain, op.operands[1:] if isinstance(op, LoadOp) else op.operands))
+
+
+def tile_contraction(
+    kernel: KernelOp,
+    target: GpuTarget,
+    hints: Hints,
+    *,
+    tf32: bool = False,
+    candidate: int = 0,
+    measured: Mapping[str, str] = {},
+) -> bool:
+    """Set the attributes of a kernel that is a contraction: its candidate of that number, but for kinds of which a
+    measurement says which tile is best.
+    """
+    found = Product.of(kernel, hints)
+    if found is None:
+        return False
+    precision = "tf32" if tf32 and found.element == "f32" and _is_product(kernel) else "ieee"
+    model = Model(kernel, found, target, hints, precision)
+    choices = model.candidates()
+    kind = found.kind(kernel, hints)
+    best = measured.get(kind)
+    if best is not None and model.fits(Tile.parse(best)):
+        tile = Tile.parse(best)
+    elif choices:
+        tile = choices[min(candidate, len(choices) - 1)]
+    else:
+        return False
+    rest = [d for d in kernel.grid if d not in (found.rows, found.columns)]
+    kernel.properties["grid"] = DimsAttr.get([*rest, found.rows, found.columns])
+    kernel.attributes |= {
+        "tile": _numbers({found.rows.name: tile.rows, found.columns.name: tile.columns}),
+        "group": IntegerAttr(GROUP, i64),
+        "warps": IntegerAttr(tile.warps, i64),
+        "stages": IntegerAttr(tile.stages, i64),
+        TILED: DictionaryAttr({"kind": StringAttr(kind), "tile": StringAttr(str(tile))}),
+    }
+    found.loop.attributes |= {"tile": _numbers({found.depth.name: tile.depth}), DOT: StringAttr(precision)}
+    if tile.descriptors:
+        found.loop.attributes[DESCRIPTORS] = UnitAttr()
+    return True
+
+
+def _is_product(kernel: KernelOp) -> bool:
+    """Whether an operator that multiplies matrices is in the kernel: torch's setting for tf32 is about these."""
+    ops = kernel.attributes.get("ops")
+    return isinstance(ops, ArrayAttr) and any(isinstance(o, StringAttr) and o.data in FACTORS for o in ops)
+
+
+def _numbers(tiles: dict[str, int]) -> DictionaryAttr:
+    return DictionaryAttr({name: IntegerAttr(n, i64) for name, n in tiles.items()})
+
+
+# Candidates
+
+_TENSOR_CORES = (
+    *((128, 256, 8, 3), (256, 128, 8, 3), (128, 128, 8, 4), (128, 128, 4, 4)),
+    *((64, 256, 4, 3), (128, 64, 4, 4), (64, 128, 4, 4), (64, 64, 4, 5), (32, 64, 4, 5), (64, 32, 4, 5)),
+    *((16, 128, 4, 4), (16, 64, 4, 5), (16, 32, 2, 5), (16, 16, 1, 6), (32, 32, 2, 5), (32, 128, 4, 4)),
+    *((128, 16, 4, 4), (64, 16, 4, 5), (32, 16, 2, 5), (128, 32, 4, 4)),
+)
+"""Rows, columns, warps and stages; the depth is what 128 bytes hold, or 256 for tiles of few rows or columns."""
+
+_NARROW = 32
+
+_VECTORS = (
+    *((128, 128, 8, 2), (128, 64, 8, 2), (64, 128, 8, 2), (64, 64, 4, 2), (32, 64, 4, 2), (64, 32, 4, 2)),
+    *((16, 64, 4, 3), (64, 16, 4, 3), (16, 32, 2, 3), (32, 16, 2, 3)),
+)
+"""The same without tensor cores, where the depth is 16 elements."""
+
+REGISTERS = 128
+"""Sums that a thread holds at most."""
+
+OWN_REGISTERS = 48
+"""That it has for other things."""
+
+OWN_SHARED = 4096
+"""Shared memory of a program beside its tiles."""
+
+EDGE_US = 2.0
+"""Until a program has its first tiles, and from its last one on."""
+
+
+class Model:
+    """How long one contraction takes with a tile."""
+
+    def __init__(self, kernel: KernelOp, found: Product, target: GpuTarget, hints: Hints, precision: str) -> None:
+        self.found, self.target = found, target
+        self.is_vector = target.flops(found.element, precision) <= target.vector_flops
+        self.flops = target.flops(found.element, precision)
+        self.sizes = [hints.size(d.extent) for d in (found.rows, found.columns, found.depth)]
+        self.known = [at_most(d) for d in (found.rows, found.columns)]
+        others = [d for d in kernel.grid if d not in (found.rows, found.columns)]
+        self.matrices = math.prod(hints.size(d.extent) for d in others)
+        self.turns = math.prod(hints.size(d.extent) for d in found.loop.dims if d is not found.depth)
+        self.memory = sum(hints.bytes(v) for v in kernel.body.block.args) / target.bandwidth
+
+    def table(self) -> Iterator[Tile]:
+        """All tiles that there are for the type of the factors."""
+        if self.is_vector:
+            yield from (Tile(m, n, LEAST, w, s) for m, n, w, s in _VECTORS)
+            return
+        depth = max(LEAST, 1024 // self.found.bits)
+        for m, n, w, s in _TENSOR_CORES:
+            yield Tile(m, n, depth, w, s)
+            if self.found.described and self.target.sm >= 90 and min(m, n) > _NARROW:
+                yield Tile(m, n, depth, w, s, descriptors=True)
+            if min(m, n) <= _NARROW and self.sizes[2] >= 4 * depth:
+                yield Tile(m, n, 2 * depth, w, max(s - 2, 2))
+
+    def step(self, t: Tile) -> float:
+        """Bytes of the tiles of one step."""
+        return (t.rows + self.found.count * t.columns) * t.depth * self.found.bits / 8
+
+    def sums(self, t: Tile) -> float:
+        """That a thread holds."""
+        return t.rows * t.columns * self.found.count / (32 * t.warps)
+
+    def fits(self, t: Tile) -> bool:
+        """Whether a program has room for it, and most of it is not beyond the end."""
+        used = all(n is None or size <= max(LEAST, 2 * n - 1) for n, size in zip(self.known, (t.rows, t.columns),
+                                                                                  strict=True))  # fmt: skip
+        room = self.target.shared - OWN_SHARED
+        return used and self.sums(t) <= REGISTERS and t.stages * self.step(t) <= room
+
+    def time(self, t: Tile) -> float:
+        """Microseconds."""
+        (m, n, k), target = self.sizes, self.target
+        tiles = -(-m // t.rows) * -(-n // t.columns) * self.matrices
+        threads = 32 * t.warps
+        room = target.shared - OWN_SHARED
+        registers = threads * (self.sums(t) + OWN_REGISTERS)
+        together = max(1, int(min(room / (t.stages * self.step(t)), target.threads / threads, 65536 / registers)))
+        waves = -(-tiles // (together * target.processors))
+        # the processors that have work share the bandwidth of the cache
+        side_by_side = min(together, -(-tiles // target.processors))
+        flops = 2.0 * t.rows * t.columns * t.depth * self.found.count
+        arithmetic = side_by_side * flops / (self.flops / target.processors)
+        cached = side_by_side * self.step(t) / (target.l2_bandwidth / target.processors)
+        steps = -(-k // t.depth) * self.turns
+        return EDGE_US * (1 + waves) / 2 + max(self.memory, waves * steps * max(arithmetic, cached))
+
+    def candidates(self, most: int = 8) -> list[Tile]:
+        """Tiles that fit, the one that is taken for the fastest first."""
+        return sorted(filter(self.fits, self.table()), key=self.time)[:most]
