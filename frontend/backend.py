@@ -6,7 +6,7 @@ import hashlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from torch._ops import OpOverload
@@ -16,7 +16,8 @@ from xdsl.dialects.builtin import ModuleOp
 from ..lowering.options import Options
 from .attention_masks import without_needless_masks
 from .compiled import CompiledGraph, EagerGraph, without_wrapper
-from .cuda_graphs import Arguments, Unrecordable, graphed
+from .cuda_graphs import Arguments, graphed
+from .cuda_recording import Unrecordable
 from .import_fx import ImportedGraph, UnsupportedGraph, import_graph
 from .locations import module_name
 from .outputs import OutputRecipe
@@ -78,6 +79,8 @@ class Event:
     """Why the graph runs eagerly; "" if it was compiled."""
     partition: list[str] = field(default_factory=list)
     """Of a forward: what it saves for the backward, and what that computes again, with bytes."""
+    recording: str = ""
+    """Of a graph on a GPU: whether it is recorded as a CUDA graph, and why not."""
 
 
 class Backend:
@@ -101,6 +104,8 @@ class Backend:
         self.cacheable = version is not None and watch is None
         self.saved: list[str] = []
         """What the partition told about the graph whose forward is compiled next."""
+        self.forward_outputs = 0
+        """How many outputs of that forward are the program's; the others are the backward's."""
 
     def __call__(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         without_needless_masks(graph)
@@ -125,6 +130,7 @@ class Backend:
             self.saved = choice.lines()
 
         tell = None if self.watch is None else note
+        self.forward_outputs = settings["num_fwd_outputs"]
         return partitioner(self.options.activation_memory_budget, tell)(joint, inputs, **settings)
 
     def compiler(self, kind: str, names: Sequence[str]) -> Callable[..., Any]:
@@ -148,36 +154,55 @@ class Backend:
                 log.warning("a graph runs eagerly: %s", error)
                 self.tell(kind, graph, None, str(error))
                 return EagerGraph(graph, str(error))
-        self.tell(kind, graph, compilation, "")
+        recipe = OutputRecipe(imported.outputs)
+        run, recording = self._recorded(kind, compilation, plan, recipe)
+        self.tell(kind, graph, compilation, "", recording)
         direct = kind == "inference" and leaves_nothing_to_do(graph)
-        run = compilation.graph if plan is None else self._recorded(compilation, plan)
-        compiled = CompiledGraph(run, OutputRecipe(imported.outputs), imported.constants, direct)
+        compiled = CompiledGraph(run, recipe, imported.constants, direct)
         if kind == "backward" and self.cacheable and (release := hold_cached()) is not None:
             compiled.before_first_call(release)
         return compiled
 
-    def _recording_plan(self, kind: str, imported: ImportedGraph) -> Arguments | None:
-        """What a recording of the graph needs to know, None where there is to be none."""
-        if kind != "inference" or not self.options.cuda_graphs:
-            return None
+    def _recording_plan(self, kind: str, imported: ImportedGraph) -> Arguments | str:
+        """What a recording of the graph needs to know, or why there is none; "" for graphs of the CPU."""
+        asked = self.options.cuda_graphs
+        if not any(d.startswith("cuda") for d in imported.devices):
+            return ""
+        if asked is False:
+            return "the option cuda_graphs is off"
+        if asked is None and kind != "inference":
+            return "training is recorded with mode='reduce-overhead' only"
         try:
-            return Arguments.of(imported.module, imported.devices)
+            return Arguments.of(imported.module, imported.devices, kind, asked=asked is True)
         except Unrecordable as reason:
-            log.info("a graph is not recorded as a CUDA graph: %s", reason)
-            return None
+            return str(reason)
 
-    def _recorded(self, compilation: Compilation, plan: Arguments) -> Callable[[list[Any]], Sequence[Any]]:
-        try:
-            return graphed(compilation.graph, plan, compilation.calls)
-        except Unrecordable as reason:
-            log.info("a graph is not recorded as a CUDA graph: %s", reason)
-            return compilation.graph
+    def _recorded(
+        self, kind: str, compilation: Compilation, plan: Arguments | str, recipe: OutputRecipe
+    ) -> tuple[Callable[[list[Any]], Sequence[Any]], str]:
+        """What runs the graph, and what is told about its recording."""
+        if not plan:
+            return compilation.graph, ""
+        if isinstance(plan, Arguments):
+            if kind == "forward":
+                plan = replace(plan, kept=recipe.only_from(self.forward_outputs))
+            launches = sum(kernel["launches"] for kernel in compilation.kernels) + len(compilation.calls)
+            try:
+                run = graphed(compilation.graph, plan, compilation.calls, launches)
+                when = "at its second call" if plan.asked else "when the GPU waits for its launches"
+                return run, f"recorded as a CUDA graph {when}"
+            except Unrecordable as reason:
+                plan = str(reason)
+        log.info("a graph is not recorded as a CUDA graph: %s", plan)
+        return compilation.graph, f"not recorded as a CUDA graph: {plan}"
 
-    def tell(self, kind: str, graph: GraphModule, compilation: Compilation | None, reason: str) -> None:
+    def tell(
+        self, kind: str, graph: GraphModule, compilation: Compilation | None, reason: str, recording: str = ""
+    ) -> None:
         if self.watch is not None:
             names = Counter(_name(node.target) for node in graph.graph.nodes if node.op == "call_function")
             saved, self.saved = (self.saved, []) if kind == "forward" else ([], self.saved)
-            self.watch(Event(kind, dict(names.most_common()), compilation, reason, saved))
+            self.watch(Event(kind, dict(names.most_common()), compilation, reason, saved, recording))
 
 
 def _input_names(graph: GraphModule) -> list[str]:

@@ -1,19 +1,20 @@
 """Compiled graphs recorded as CUDA graphs and replayed: one call of the driver in place of one per kernel.
 
-The first call with given sizes runs as it is, the second is recorded, and later ones are replayed. Inputs that are
-where they were in the call before are read there; others are copied to where the recording reads them, and one that
-moves later is such from then on. Outputs are copied out, so that nothing of a recording reaches the caller, and all
-recordings of a device share one pool of memory.
+The first call with given sizes runs as it is, a later one is recorded, and those after it are replayed. Inputs that lie
+where they have lain before are read there; others are copied to where the recording reads them. What a program gets
+from a graph is copied out, what a forward keeps for its backward is not: then a call is not replayed, but made as it
+is, while any of that is in use. All recordings of a device share one pool of memory.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from xdsl.dialects.builtin import ModuleOp
@@ -24,12 +25,26 @@ from ..dialects import expr
 from ..dialects.aten import AtenOp
 from ..dialects.tensor import SymType, TensorType
 from ..lowering.origins import Call
+from .cuda_recording import Recorder, Recording, Results, Unrecordable, record, recorder_of
 
 log = logging.getLogger("lamella")
-_torch: Any = torch
 
 MOST = 16
-"""Recordings of one graph, for as many combinations of sizes."""
+"""Recordings of one graph, for as many combinations of sizes and of inputs that stay."""
+
+TRIES = 32
+"""Calls after which inputs that are other tensors each time are copied: before, they may be parameters of the layers
+that share a graph.
+"""
+
+WATCHED = 4
+"""Calls in a row that the GPU must wait for, among four times as many, where nobody has asked for recordings."""
+
+COPIED = 1 << 20
+"""Bytes that a recording which nobody has asked for may copy in a call."""
+
+LAUNCHES = 4
+"""Launches and calls that such a graph has at least, beside the copies of its results."""
 
 _WAITING = frozenset(
     {"aten._local_scalar_dense", "aten.item", "aten.is_nonzero", "aten.equal", "aten.nonzero", "aten.masked_select"}
@@ -40,235 +55,235 @@ _WAITING = frozenset(
 Run = Callable[[list[Any]], Sequence[Any]]
 
 
-class Unrecordable(Exception):
-    """Why a graph cannot be recorded."""
+@dataclass(frozen=True)
+class Arguments:
+    """What must be known of a graph to record it."""
 
+    device: int
+    varying: tuple[int, ...] = ()
+    """Inputs whose sizes (or values, for numbers) may differ between calls."""
+    written: tuple[int, ...] = ()
+    """Inputs that the graph writes."""
+    kept: tuple[int, ...] = ()
+    """Results that a backward gets and the program does not."""
+    kind: str = "inference"
+    """Or "forward", or "backward"."""
+    asked: bool = True
+    """Whether the user wants recordings; else only what pays is recorded."""
 
-class Recorder(Protocol):
-    """Records what `run` launches on one GPU."""
-
-    def record(self, run: Callable[[], Sequence[Any]]) -> tuple[Callable[[], None], Sequence[Any]]:
-        """A function that does it again, and the results, which are written anew each time. Raises RuntimeError."""
-        ...
-
-    def ready(self) -> bool:
-        """Whether a call may be replayed on the stream that is current; earlier ones are waited for if need be."""
-        ...
-
-
-class CudaRecorder:
-    """The recorder of one GPU."""
-
-    def __init__(self, device: int) -> None:
-        self.device = device
-        self.pool = torch.cuda.graph_pool_handle()
-        self.side = torch.cuda.Stream(device)
-        self.last: int | None = None
-        """The stream of the last replay."""
-
-    def record(self, run: Callable[[], Sequence[Any]]) -> tuple[Callable[[], None], Sequence[Any]]:
-        graph = torch.cuda.CUDAGraph()
-        with (
-            torch.cuda.device(self.device),
-            torch.cuda.graph(graph, pool=self.pool, stream=self.side, capture_error_mode="thread_local"),
-        ):
-            results = run()
-        return graph.replay, results
-
-    def ready(self) -> bool:
-        if torch.cuda.is_current_stream_capturing():
-            return False
-        stream = torch._C._cuda_getCurrentRawStream(self.device)
-        if stream != self.last:
-            if self.last is not None:
-                torch.cuda.synchronize(self.device)
-            self.last = stream
-        return True
-
-
-@cache
-def recorder_of(device: int) -> CudaRecorder:
-    """The one recorder of a GPU: recordings of all graphs share its memory."""
-    return CudaRecorder(device)
-
-
-_lock = threading.Lock()
-"""Held while a replay and its copies are put into the stream: recordings share memory."""
-
-
-@dataclass
-class Recording:
-    """One recorded call."""
-
-    replay: Callable[[], None]
-    results: Sequence[torch.Tensor]
-    fixed: dict[int, int]
-    """Inputs that are read where they are, with their addresses."""
-    buffers: dict[int, torch.Tensor]
-    """What the others are copied to."""
-
-    def moved(self, inputs: Sequence[Any]) -> list[int]:
-        """Inputs that are not where they were."""
-        return [i for i, address in self.fixed.items() if inputs[i].data_ptr() != address]
-
-    def run(self, inputs: Sequence[Any]) -> tuple[torch.Tensor, ...]:
-        if self.buffers:
-            _torch._foreach_copy_(list(self.buffers.values()), [inputs[i] for i in self.buffers])
-        self.replay()
-        return tuple(t.clone() for t in self.results)
+    @staticmethod
+    def of(
+        module: ModuleOp,
+        devices: Collection[str],
+        kind: str = "inference",
+        kept: Sequence[int] = (),
+        asked: bool = True,
+    ) -> Arguments:
+        """Those of a module with tensors on `devices`. Raises Unrecordable."""
+        device = next(iter(devices), "cpu")
+        if len(devices) != 1 or not device.startswith("cuda"):
+            raise Unrecordable("it has tensors of the CPU or of several GPUs")
+        (function,) = (op for op in module.ops if isinstance(op, FuncOp))
+        for op in function.body.block.ops:
+            if _draws_elsewhere(op, device):
+                raise Unrecordable(f"{op.name} draws from a generator of the CPU, which a replay would not")
+        attributes = function.arg_attrs.data if function.arg_attrs is not None else ()
+        written = (i for i, a in enumerate(attributes) if "lamella.mutated" in a.data)
+        varying = (i for i, a in enumerate(function.body.block.args) if _varies(a.type))
+        index = int(device.partition(":")[2] or 0)
+        return Arguments(index, tuple(varying), tuple(written), (), kind, asked)
 
 
 @dataclass
 class _Sizes:
     """What is known of the calls with some sizes."""
 
-    addresses: dict[int, int] = field(default_factory=dict[int, int])
-    """Of the tensors of the last call."""
+    calls: int = 0
+    seen: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """Addresses that each input has had."""
     copied: set[int] = field(default_factory=set[int])
-    recording: Recording | None = None
+    """Inputs that are other tensors each time."""
+    recordings: list[Recording] = field(default_factory=list[Recording])
+    idle: int = 0
+    """Calls in a row that the GPU has waited for."""
+    held: int = 0
+    """Calls that could not be replayed, as results of an earlier one were in use."""
+    strangers: int = 0
+    """Calls with inputs unlike those of any recording."""
     reason: str = ""
-    """Why there is none."""
+    """Why nothing is recorded."""
+
+
+_lock = threading.Lock()
+"""Held while a replay and its copies are put into the stream: recordings share memory."""
 
 
 class GraphedCall:
-    """`run`, a compiled graph on one GPU, recorded and replayed; picklable without the recordings.
+    """`graph`, a compiled graph on one GPU, recorded and replayed; picklable without the recordings."""
 
-    `varying` are the inputs whose sizes (or values, for numbers) may differ between calls, `written` those that the
-    graph writes.
-    """
-
-    def __init__(self, run: Run, device: int, varying: Sequence[int], written: Sequence[int]) -> None:
-        self.graph = run
-        self.device = device
-        self.varying = tuple(varying)
-        self.written = frozenset(written)
+    def __init__(self, graph: Run, arguments: Arguments, launches: int = LAUNCHES) -> None:
+        self.graph = graph
+        self.arguments = arguments
+        self.launches = launches
+        """Kernels and calls in a call of it."""
         self.sizes: dict[Hashable, _Sizes] = {}
+        self.given_up = False
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.graph, self.device, self.varying, self.written
+        return self.graph, self.arguments, self.launches
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.__init__(*state)
 
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:
+        if self.given_up:
+            return self.graph(inputs)
         known = self._known(inputs)
-        if known is not None and not known.reason:
-            with _lock, torch.no_grad():
-                recording = self._recording(known, inputs)
-                results = None if recording is None else recording.run(inputs)
-            if results is not None:
-                inputs.clear()
-                return results
-        return self.graph(inputs)
-
-    def _recording(self, known: _Sizes, inputs: Sequence[Any]) -> Recording | None:
-        """The recording to replay, made now if it is time; None where the call runs as it is."""
-        recorder = self.recorder()
-        if not recorder.ready():
-            return None
-        if known.recording is not None:
-            if not (moved := known.recording.moved(inputs)):
-                return known.recording
-            known.copied.update(moved)
-            known.recording = None
-        elif not known.addresses:
-            known.addresses = _addresses(inputs)
-            return None
-        try:
-            known.recording = self._record(recorder, known, inputs)
-        except (Unrecordable, RuntimeError) as error:
-            known.reason = str(error).partition("\n")[0]
-            log.info("a graph is not recorded as a CUDA graph: %s", known.reason)
-        return known.recording
+        if known is None or known.reason:
+            return self.graph(inputs)
+        with _lock, torch.no_grad():
+            recording = self._recording(known, inputs)
+            results = None if recording is None else recording.run(inputs)
+        if results is None:
+            return self.graph(inputs) if self.arguments.asked or known.recordings else self._watched(known, inputs)
+        inputs.clear()
+        return results
 
     def recorder(self) -> Recorder:
-        return recorder_of(self.device)
+        return recorder_of(self.arguments.device)
 
     def _known(self, inputs: Sequence[Any]) -> _Sizes | None:
-        values = (inputs[i] for i in self.varying)
+        values = (inputs[i] for i in self.arguments.varying)
         key = tuple((v.shape, v.stride()) if isinstance(v, torch.Tensor) else v for v in values)
         found = self.sizes.get(key)
         if found is None and len(self.sizes) < MOST:
             found = self.sizes[key] = _Sizes()
         return found
 
-    def _record(self, recorder: Recorder, known: _Sizes, inputs: Sequence[Any]) -> Recording:
+    def _give_up(self, known: _Sizes, reason: str) -> None:
+        known.reason = reason
+        self.given_up = not self.arguments.varying
+        log.info("a graph is not recorded as a CUDA graph: %s", reason)
+
+    # Whether it pays
+
+    def _watched(self, known: _Sizes, inputs: list[Any]) -> Sequence[Any]:
+        """A call as it is, where nobody has asked for recordings: does the GPU wait for it?"""
+        start = time.perf_counter()
+        results = self.graph(inputs)
+        end = time.perf_counter()
+        recorder, late = self.recorder(), end + (end - start) / 4
+        while not (idle := recorder.idle()) and time.perf_counter() < late:
+            pass
+        known.idle = known.idle + 1 if idle else 0
+        if known.calls >= 4 * WATCHED and known.idle < WATCHED:
+            self._give_up(known, "its calls take the GPU longer than they take to launch")
+        return results
+
+    # Recordings
+
+    def _recording(self, known: _Sizes, inputs: Sequence[Any]) -> Recording | None:
+        """The recording to replay, made now if it is time; None where the call runs as it is."""
+        recorder = self.recorder()
+        if not recorder.ready():
+            return None
+        known.calls += 1
+        nearest: list[int] | None = None
+        for recording in known.recordings:
+            moved = recording.moved(inputs)
+            if not moved:
+                return self._unless_held(known, recording)
+            if nearest is None or len(moved) < len(nearest):
+                nearest = moved
         addresses = _addresses(inputs)
-        fixed = {i: a for i, a in addresses.items() if known.addresses.get(i) == a and i not in known.copied}
-        if copied := self.written - fixed.keys():
+        fixed = {i: a for i, a in addresses.items() if a in known.seen[i] and i not in known.copied}
+        for i, a in addresses.items():
+            if len(known.seen[i]) < MOST:
+                known.seen[i].add(a)
+        if known.calls == 1 or not self._is_time(known, inputs, fixed, nearest):
+            return None
+        try:
+            recording = self._record(recorder, known, inputs, fixed)
+        except (Unrecordable, RuntimeError) as error:
+            self._give_up(known, str(error).partition("\n")[0])
+            return None
+        known.recordings.append(recording)
+        return recording
+
+    def _unless_held(self, known: _Sizes, recording: Recording) -> Recording | None:
+        if not recording.held():
+            return recording
+        known.held += 1
+        if self.arguments.kind == "backward" and known.held == 2:
+            # its results outlive the next call, as gradients that are accumulated do: they are copied from now on
+            known.recordings.clear()
+        return None
+
+    def _is_time(
+        self, known: _Sizes, inputs: Sequence[Any], fixed: dict[int, int], nearest: Sequence[int] | None
+    ) -> bool:
+        """Whether this call is recorded. `nearest` are the inputs that have moved since the recording most like it."""
+        if nearest is not None:
+            known.strangers += 1
+            if known.strangers > TRIES or 2 * _bytes(inputs, nearest) < _bytes(inputs, fixed.keys() | {*nearest}):
+                # these are copied from now on
+                known.copied.update(nearest)
+                known.recordings = [r for r in known.recordings if not r.fixed.keys() & known.copied]
+                for i in nearest:
+                    fixed.pop(i, None)
+        moving = _bytes(inputs, _addresses(inputs).keys() - fixed.keys())
+        if not self.arguments.asked:
+            if known.idle >= WATCHED and moving > COPIED:
+                self._give_up(known, f"inputs of {moving} bytes are other tensors each time")
+            return known.idle >= WATCHED and moving <= COPIED
+        if len(known.recordings) >= MOST:
+            return False
+        # a forward is recorded at its second call: a backward finds the memory of that again from the third on
+        if self.arguments.kind == "backward" and known.calls < 3:
+            return False
+        if 2 * moving <= _bytes(inputs, _addresses(inputs)):
+            return True
+        return known.calls > TRIES and not known.recordings
+
+    def _record(self, recorder: Recorder, known: _Sizes, inputs: Sequence[Any], fixed: dict[int, int]) -> Recording:
+        if copied := set(self.arguments.written) - fixed.keys():
             raise Unrecordable(f"input {min(copied)}, which it writes, is another tensor each time")
-        moving = {i: inputs[i] for i in addresses if i not in fixed}
-        with torch.inference_mode(False):
-            buffers = {
-                i: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for i, t in moving.items()
-            }
-        for i, buffer in buffers.items():
-            buffer.copy_(inputs[i])  # an error where elements share memory
-        given = [buffers.get(i, value) for i, value in enumerate(inputs)]
-        replay, results = recorder.record(lambda: self.graph(list(given)))
-        _check_results(results, given)
-        return Recording(replay, results, fixed, buffers)
+        lent = self.arguments.kind == "backward" and known.held < 2
+        recording = record(recorder, self.graph, inputs, fixed, Results(frozenset(self.arguments.kept), lent))
+        if not self.arguments.asked:
+            copied_out = [recording.results[i] for i in recording.copied]
+            if sum(t.nbytes for t in copied_out) > COPIED or self.launches < LAUNCHES + len(copied_out):
+                raise Unrecordable("its results would be copied, which takes as long as it saves")
+        return recording
 
 
 def _addresses(inputs: Sequence[Any]) -> dict[int, int]:
     return {i: v.data_ptr() for i, v in enumerate(inputs) if isinstance(v, torch.Tensor)}
 
 
-def _check_results(results: Sequence[Any], given: Sequence[Any]) -> None:
-    """That copies can stand for the results: tensors of their own."""
-    known = {_storage(v) for v in given if isinstance(v, torch.Tensor) and v.numel()}
-    for t in results:
-        if not isinstance(t, torch.Tensor):
-            raise Unrecordable("a result is a number")
-        if not t.numel():
-            continue
-        if _storage(t) in known:
-            raise Unrecordable("a result shares memory with an input or another result")
-        known.add(_storage(t))
-        if t.clone().stride() != t.stride():
-            raise Unrecordable("a result has gaps between its elements")
+def _bytes(inputs: Sequence[Any], which: Iterable[int]) -> int:
+    return sum(inputs[i].nbytes for i in which)
 
 
-def _storage(t: torch.Tensor) -> int:
-    return t.untyped_storage().data_ptr()
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """What a recording must know of a module's arguments: see GraphedCall."""
-
-    device: int
-    varying: tuple[int, ...]
-    written: tuple[int, ...]
-
-    @staticmethod
-    def of(module: ModuleOp, devices: Collection[str]) -> Arguments:
-        """Those of a module with tensors on `devices`. Raises Unrecordable."""
-        device = next(iter(devices), "cpu")
-        if len(devices) != 1 or not device.startswith("cuda"):
-            raise Unrecordable("it has tensors of the CPU or of several GPUs")
-        (function,) = (op for op in module.ops if isinstance(op, FuncOp))
-        if drawing := [op.name for op in function.body.block.ops if _is_random(op)]:
-            raise Unrecordable(f"{drawing[0]} draws from torch's generator, which a replay would not")
-        attributes = function.arg_attrs.data if function.arg_attrs is not None else ()
-        written = (i for i, a in enumerate(attributes) if "lamella.mutated" in a.data)
-        varying = (i for i, a in enumerate(function.body.block.args) if _varies(a.type))
-        return Arguments(int(device.partition(":")[2] or 0), tuple(varying), tuple(written))
-
-
-def graphed(run: Run, arguments: Arguments, calls: Iterable[Call]) -> GraphedCall:
-    """`run`, which makes `calls`, to be recorded. Raises Unrecordable where one of them cannot be."""
+def graphed(run: Run, arguments: Arguments, calls: Iterable[Call], launches: int = LAUNCHES) -> GraphedCall:
+    """`run`, which makes `calls`, as part of so many launches, to be recorded. Raises Unrecordable where one of them
+    cannot be.
+    """
     for call in calls:
         if call.name in _WAITING or "unique" in call.name or not call.name.startswith("aten."):
             raise Unrecordable(f"{call.name} may wait for the GPU, at {call.line}")
-    return GraphedCall(run, arguments.device, arguments.varying, arguments.written)
+    return GraphedCall(run, arguments, launches)
 
 
-def _is_random(op: Operation) -> bool:
-    """Whether an operator draws random numbers; attention without dropout draws none."""
+def _draws_elsewhere(op: Operation, device: str) -> bool:
+    """Whether an operator draws random numbers from another generator than that of the GPU, which recordings know;
+    attention without dropout draws none.
+    """
     if not isinstance(op, AtenOp) or torch.Tag.nondeterministic_seeded not in op.overload.tags:
         return False
-    return not any(a.name == "dropout_p" and op.arg("dropout_p") == 0 for a in op.schema.args)
+    if any(a.name == "dropout_p" and op.arg("dropout_p") == 0 for a in op.schema.args):
+        return False
+    return not any(isinstance(r.type, TensorType) and r.type.device == device for r in op.results)
 
 
 def _varies(type: Any) -> bool:

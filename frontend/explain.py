@@ -50,6 +50,8 @@ class GraphReport:
     """Why the graph runs eagerly; "" if it was compiled."""
     partition: list[str] = field(default_factory=list)
     """Of a forward: what it saves for the backward, and what that computes again, with bytes."""
+    recording: str = ""
+    """Of a graph on a GPU: whether it is recorded as a CUDA graph, and why not."""
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -68,7 +70,7 @@ class GraphReport:
             self.stories,
             anchor=anchor,
             note=f"Runs eagerly: {self.reason}" if self.reason else "",
-            partition=self.partition,
+            partition=[*filter(None, [self.recording]), *self.partition],
         )
 
     def _lines(self) -> Iterator[str]:
@@ -77,6 +79,8 @@ class GraphReport:
             yield f"  runs eagerly: {self.reason}"
             return
         yield f"  {count(len(self.kernels), 'kernel')}, {count(len(self.calls), 'call')} into ATen"
+        if self.recording:
+            yield f"  {self.recording}"
         for kernel in self.kernels:
             times = f" x{kernel['launches']}" if kernel["launches"] > 1 else ""
             cost = ", ".join(f"{key} {kernel[key]}" for key in ("bytes", "flops") if key in kernel)
@@ -153,7 +157,7 @@ def report(event: Event) -> GraphReport:
     if made is None:
         return GraphReport(event.kind, event.operators, [], [], [], [], event.reason, event.partition)
     told = (made.kernels, made.calls, made.decisions, made.stories)
-    return GraphReport(event.kind, event.operators, *told, "", event.partition)
+    return GraphReport(event.kind, event.operators, *told, "", event.partition, event.recording)
 
 
 def _break(graph: GraphModule) -> Break | None:

@@ -85,6 +85,11 @@ class OutputRecipe:
         """The results of `@main` are the outputs."""
         return all(o.is_result and o.source == f"r[{i}]" for i, o in enumerate(self.outputs))
 
+    def only_from(self, start: int) -> tuple[int, ...]:
+        """The results of `@main` that are no outputs before position `start`."""
+        before = {o.source for o in self.outputs[:start]}
+        return tuple(int(o.source[2:-1]) for o in self.outputs[start:] if o.is_result and o.source not in before)
+
     def wrap(
         self, compiled: Callable[[list[Any]], Sequence[Any]], constants: Sequence[Any] = ()
     ) -> Callable[[list[Any]], Sequence[Any]]:

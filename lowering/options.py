@@ -16,9 +16,9 @@ class Options:
     `threads`: let kernels run on torch's thread pool. `strict` (LAMELLA_STRICT): a bug of this compiler is an error;
     without it and `verify`, the graph that met it runs eagerly, with a warning. `activation_memory_budget`: the share,
     between 0 and 1, of the bytes which training would best keep for the backward that it may keep; None is torch's own
-    setting of that name. `cuda_graphs`: graphs for inference on a GPU are recorded at their second call and replayed.
-    `products`: which matrix products become kernels, "auto" those that a measurement or the cost model says, "all" or
-    "none".
+    setting of that name. `cuda_graphs`: graphs on a GPU are recorded at their second call and replayed; None records
+    graphs for inference whose calls the GPU waits for, where little would be copied. `products`: which matrix products
+    become kernels, "auto" those that a measurement or the cost model says, "all" or "none".
     """
 
     dump: str | None = None
@@ -30,7 +30,7 @@ class Options:
     threads: bool = True
     strict: bool = False
     activation_memory_budget: float | None = None
-    cuda_graphs: bool = False
+    cuda_graphs: bool | None = None
     products: str = "auto"
 
     @property

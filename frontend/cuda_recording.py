@@ -1,0 +1,181 @@
+"""One recorded call of a compiled graph: what replays it, where it reads its inputs, and who still has its results.
+
+The results of a recording lie where they lie, and a replay writes them anew. Some are copied for the caller; others are
+given as they are, and then nothing is replayed while somebody holds one of them: a result is never overwritten.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+
+import torch
+
+_torch: Any = torch
+
+
+class Unrecordable(Exception):
+    """Why a graph cannot be recorded."""
+
+
+class Recorder(Protocol):
+    """Records what `run` launches on one GPU."""
+
+    def record(self, run: Callable[[], Sequence[Any]]) -> tuple[Callable[[], None], Sequence[Any]]:
+        """A function that does it again, and the results, which are written anew each time. Raises RuntimeError."""
+        ...
+
+    def ready(self) -> bool:
+        """Whether a call may be replayed on the stream that is current; earlier ones are waited for if need be."""
+        ...
+
+    def idle(self) -> bool:
+        """Whether the GPU has done all that it was given on the stream that is current."""
+        ...
+
+    def reads(self, t: torch.Tensor) -> bool:
+        """Whether replays read a tensor: what lies in the CPU's memory is read when they are recorded."""
+        ...
+
+
+class CudaRecorder:
+    """The recorder of one GPU."""
+
+    def __init__(self, device: int) -> None:
+        self.device = device
+        self.pool = torch.cuda.graph_pool_handle()
+        self.side = torch.cuda.Stream(device)
+        self.last: int | None = None
+        """The stream of the last replay."""
+
+    def record(self, run: Callable[[], Sequence[Any]]) -> tuple[Callable[[], None], Sequence[Any]]:
+        graph = torch.cuda.CUDAGraph()
+        with (
+            torch.cuda.device(self.device),
+            torch.cuda.graph(graph, pool=self.pool, stream=self.side, capture_error_mode="thread_local"),
+        ):
+            results = run()
+        return graph.replay, results
+
+    def ready(self) -> bool:
+        if torch.cuda.is_current_stream_capturing():
+            return False
+        stream = torch._C._cuda_getCurrentRawStream(self.device)
+        if stream != self.last:
+            if self.last is not None:
+                torch.cuda.synchronize(self.device)
+            self.last = stream
+        return True
+
+    def idle(self) -> bool:
+        return torch.cuda.current_stream(self.device).query()
+
+    def reads(self, t: torch.Tensor) -> bool:
+        return t.is_cuda
+
+
+@cache
+def recorder_of(device: int) -> CudaRecorder:
+    """The one recorder of a GPU: recordings of all graphs share its memory."""
+    return CudaRecorder(device)
+
+
+@dataclass(frozen=True)
+class Results:
+    """What becomes of results: those `kept` for a backward are given as they are, and with `lent` all that have memory
+    of their own; others are copied.
+    """
+
+    kept: frozenset[int] = frozenset()
+    lent: bool = False
+
+
+@dataclass
+class Recording:
+    """A recorded call."""
+
+    replay: Callable[[], None]
+    results: Sequence[torch.Tensor]
+    fixed: Mapping[int, int]
+    """Inputs that are read where they are, with their addresses."""
+    buffers: Mapping[int, torch.Tensor]
+    """What the others are copied to."""
+    copied: frozenset[int]
+    """Results that the caller gets copies of."""
+    given: Sequence[tuple[Any, int]]
+    """The memory of the other ones, each with how many tensors lie there while nobody has one."""
+
+    def moved(self, inputs: Sequence[Any]) -> list[int]:
+        """Inputs that are not where they were."""
+        return [i for i, address in self.fixed.items() if inputs[i].data_ptr() != address]
+
+    def held(self) -> bool:
+        """Whether somebody still has a result that was given as it is."""
+        return any(_tensors(storage) > n for storage, n in self.given)
+
+    def run(self, inputs: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+        if self.buffers:
+            _torch._foreach_copy_(list(self.buffers.values()), [inputs[i] for i in self.buffers])
+        self.replay()
+        return tuple(t.clone() if i in self.copied else t.detach() for i, t in enumerate(self.results))
+
+
+def record(
+    recorder: Recorder,
+    graph: Callable[[list[Any]], Sequence[Any]],
+    inputs: Sequence[Any],
+    fixed: Mapping[int, int],
+    policy: Results,
+) -> Recording:
+    """A call of `graph` with inputs like these, of which those in `fixed` stay. Raises Unrecordable or RuntimeError."""
+    tensors = {i: v for i, v in enumerate(inputs) if isinstance(v, torch.Tensor)}
+    if elsewhere := [i for i, t in tensors.items() if not recorder.reads(t)]:
+        raise Unrecordable(f"input {elsewhere[0]} is in the CPU's memory")
+    moving = {i: t for i, t in tensors.items() if i not in fixed}
+    with torch.inference_mode(False):
+        buffers = {
+            i: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for i, t in moving.items()
+        }
+    for i, buffer in buffers.items():
+        buffer.copy_(inputs[i])  # an error where elements share memory
+    given = [buffers.get(i, value) for i, value in enumerate(inputs)]
+    replay, results = recorder.record(lambda: graph(list(given)))
+    if any(isinstance(t, torch.Tensor) and not recorder.reads(t) for t in results):
+        raise Unrecordable("a result is in the CPU's memory")
+    theirs = {_address(v) for i, v in enumerate(given) if isinstance(v, torch.Tensor) and i not in buffers}
+    copied = _copied(results, theirs | {_address(b) for b in buffers.values()}, policy)
+    own = {_address(t): t.untyped_storage() for i, t in enumerate(results) if i not in copied and t.numel()}
+    counted = [(storage, _tensors(storage)) for address, storage in own.items() if address not in theirs]
+    return Recording(replay, results, fixed, buffers, copied, counted)
+
+
+def _copied(results: Sequence[Any], inputs: set[int], policy: Results) -> frozenset[int]:
+    """The results that are copied. Raises Unrecordable where a copy cannot stand for one."""
+    if any(not isinstance(t, torch.Tensor) for t in results):
+        raise Unrecordable("a result is a number")
+    times = Counter(_address(t) for i, t in enumerate(results) if i not in policy.kept and t.numel())
+    copied: set[int] = set()
+    for i, t in enumerate(results):
+        if i in policy.kept:
+            continue
+        shared = bool(t.numel()) and (_address(t) in inputs or times[_address(t)] > 1)
+        if policy.lent and not shared:
+            continue
+        copied.add(i)
+        if shared and not policy.lent:
+            raise Unrecordable("a result shares memory with an input or another result")
+        if t.numel() and t.clone().stride() != t.stride():
+            raise Unrecordable("a result has gaps between its elements")
+    return frozenset(copied)
+
+
+def _address(t: torch.Tensor) -> int:
+    return t.untyped_storage().data_ptr()
+
+
+def _tensors(storage: Any) -> int:
+    """How many tensors lie in a storage, and other holders of it."""
+    return torch._C._storage_Use_Count(storage._cdata)
