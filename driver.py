@@ -6,6 +6,7 @@ import os
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,7 @@ def compile(
     from .frontend.options import parse_options
 
     wanted = parse_options(options, mode)
-    given = {**(options or {}), "cuda_graphs": wanted.cuda_graphs}
+    given: dict[str, Any] = {**(options or {}), "cuda_graphs": wanted.cuda_graphs}
     compiled = torch.compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=lamella, options=given)
     if not fullgraph:
         return compiled
@@ -86,8 +87,6 @@ def explain(program: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanati
 
     A backward graph is there when the call makes a result that requires gradients and torch compiles it at once.
     """
-    from functools import partial
-
     from .frontend.explain import explain_with
 
     return explain_with(partial(_compile_or_give_up, stories=True), program, *args, **kwargs)
@@ -295,9 +294,10 @@ def native(module: ModuleOp, target: CpuTarget, gpu: GpuTarget | None = None) ->
 
     if gpu is None:
         return NativeGraph(jit.compile_module(module, target), metadata(module))
+    from .codegen.cuda_target import capability_of
     from .codegen.triton_module import compile_kernels_of
 
-    kernels = compile_kernels_of(module, gpu.sm)  # by other processes, while LLVM is at work
+    kernels = compile_kernels_of(module, partial(capability_of, gpu))  # by other processes, while LLVM is at work
     code = jit.compile_module(module, target)
     return NativeGraph(code, metadata(module, kernels()))
 

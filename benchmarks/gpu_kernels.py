@@ -108,6 +108,13 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 
 
+def change(items: Sequence[str]) -> None:
+    """Numbers of `lowering/tile_choice.py`, as NAME=value."""
+    for item in items:
+        name, _, value = item.partition("=")
+        setattr(tile_choice, name, int(value))
+
+
 def arguments(shapes: Sequence[Any], dtype: torch.dtype, device: str) -> list[Any]:
     """Tensors of a case."""
     generator = None if device == "meta" else torch.Generator(device).manual_seed(0)
@@ -128,16 +135,24 @@ def arguments(shapes: Sequence[Any], dtype: torch.dtype, device: str) -> list[An
 # Compiling and running
 
 
-def lowered(f: Callable[..., Any], args: Sequence[Any], target: GpuTarget) -> ModuleOp:
-    """The host program of a function and its Triton functions."""
-    module = capture(f, *args).module
-    text = print_module(module)
-    module = parse_module(text.replace("device=meta", "device=cuda:0").replace('"meta"', '"cuda:0"'))
-    passes = (
+def on_gpu(f: Callable[..., Any], args: Sequence[Any]) -> ModuleOp:
+    """A function captured from ATen, its tensors on the first GPU."""
+    text = print_module(capture(f, *args).module)
+    return parse_module(text.replace("device=meta", "device=cuda:0").replace('"meta"', '"cuda:0"'))
+
+
+def passes(target: GpuTarget) -> str:
+    """From ATen to Triton functions."""
+    return (
         "aten-canonicalize,aten-to-prims,prims-canonicalize,prims-to-loop,"
         f"loop-fuse{{{target.machine}}},bufferize,loop-tile{{target={target.name}}},kernel-to-tt"
     )
-    driver.run_passes(module, passes, verify=False)
+
+
+def lowered(f: Callable[..., Any], args: Sequence[Any], target: GpuTarget) -> ModuleOp:
+    """The host program of a function and its Triton functions."""
+    module = on_gpu(f, args)
+    driver.run_passes(module, passes(target), verify=False)
     return module
 
 
@@ -283,7 +298,7 @@ def run_case(name: str, dtype: str, cuda: Cuda, target: GpuTarget, copy: float) 
     args = arguments(shapes, DTYPES[dtype], "cuda")
     start = time.perf_counter()
     module = lowered(f, args, target)
-    passes = time.perf_counter() - start
+    lowering = time.perf_counter() - start
     compiled = {k.name: k for k in compile_kernels(kernel_sources(module), target.sm)}
     whole = time.perf_counter() - start
     program = Program(module, compiled, cuda, args)
@@ -299,7 +314,7 @@ def run_case(name: str, dtype: str, cuda: Cuda, target: GpuTarget, copy: float) 
     row = [
         f"{name} {dtype}", f"{ours:.1f}", f"{theirs:.1f}", f"{theirs / ours:.2f}", f"{traffic / ours / 1e3:.0f}",
         f"{100 * traffic / ours / copy:.0f}", f"{ours_error:.1e}", f"{eager_error:.1e}", "" if ok else "WRONG",
-        f"{len(program.launches)}", f"{passes * 1e3:.0f}+{(whole - passes) * 1e3:.0f}",
+        f"{len(program.launches)}", f"{lowering * 1e3:.0f}+{(whole - lowering) * 1e3:.0f}",
     ]  # fmt: skip
     return row, theirs / ours, traffic / ours / copy
 
@@ -309,11 +324,11 @@ def compiled_only(name: str, dtype: str, target: GpuTarget) -> str:
     f, shapes = CASES[name]
     start = time.perf_counter()
     module = lowered(f, arguments(shapes, DTYPES[dtype], "meta"), target)
-    passes = time.perf_counter() - start
+    lowering = time.perf_counter() - start
     calls = [o.name for o in module.walk() if o.name.startswith("aten.")]
     compiled = compile_kernels(kernel_sources(module), target.sm)
     shown = [f"{k.name} ({k.warps} warps, {k.shared} B)" for k in compiled]
-    return ", ".join([f"{passes * 1e3:.0f} ms of passes", *shown, *calls])
+    return ", ".join([f"{lowering * 1e3:.0f} ms of passes", *shown, *calls])
 
 
 def main() -> None:
@@ -324,9 +339,7 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], help="NAME=value of lowering/tile_choice.py")
     parser.add_argument("--offline", action="store_true")
     options = parser.parse_args()
-    for item in options.set:
-        name, _, value = item.partition("=")
-        setattr(tile_choice, name, int(value))
+    change(options.set)
     target = GpuTarget.from_name(options.target)
     names = options.cases.split(",")
     wanted = [(n, d) for n in names for d in options.dtypes.split(",")]

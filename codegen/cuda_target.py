@@ -14,8 +14,26 @@ OFFLINE = "sm_90"
 
 
 def code_key(gpu: GpuTarget) -> str:
-    """What machine code for it depends on; for cache keys."""
-    return f"{gpu.key}|triton {triton_version()}"
+    """What machine code for it, and the GPUs beside it, depends on; for cache keys."""
+    others = "" if len(set(_capabilities())) < 2 else f"|{_capabilities()}"
+    return f"{gpu.key}|triton {triton_version()}{others}"
+
+
+def capability_of(gpu: GpuTarget, device: int) -> int:
+    """The compute capability to compile for on a device: that of `gpu`, unless GPUs of several kinds are here and it is
+    the first of them.
+    """
+    here = _capabilities()
+    return here[device] if len(set(here)) > 1 and gpu == host_gpu() and device < len(here) else gpu.sm
+
+
+@cache
+def _capabilities() -> tuple[int, ...]:
+    """Of the GPUs of this machine."""
+    import torch
+
+    found = (torch.cuda.get_device_capability(i) for i in range(torch.cuda.device_count()))
+    return tuple(10 * major + minor for major, minor in found)
 
 
 @cache

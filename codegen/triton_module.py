@@ -38,19 +38,29 @@ _AHEAD = 2
 """Processes that are started before it is known how many kernels there are."""
 
 
-def compile_kernels_of(module: ModuleOp, sm: int) -> Callable[[], dict[str, CompiledKernel]]:
-    """Takes the kernels out of `module` and starts to compile them for compute capability `sm`. What is given waits for
-    that, and gives the code by symbol.
+def compile_kernels_of(module: ModuleOp, capability: Callable[[int], int]) -> Callable[[], dict[str, CompiledKernel]]:
+    """Takes the kernels out of `module` and starts to compile each for the compute capability of its GPU. What is given
+    waits for that, and gives the code by symbol.
     """
     version = triton_version()
-    sources = kernel_sources(module, version_of(version) if version else OLDEST)
+    kernels = [op for op in module.ops if isinstance(op, FuncOp) and GRID in op.attributes]
+    known = version_of(version) if version else OLDEST
+    by_sm: dict[int, list[KernelSource]] = {}
+    for op in kernels:
+        by_sm.setdefault(capability(device_of(op)), []).append(_source(op, known))
     for op in [op for op in module.ops if isinstance(op, FuncOp)]:
         op.detach()
         op.erase()
-    if not sources:
+    if not kernels:
         return dict
     compile = compiler()
-    pool = ThreadPoolExecutor(1, thread_name_prefix="lamella-triton")
-    future = pool.submit(compile, sources, sm)
+    pool = ThreadPoolExecutor(len(by_sm), thread_name_prefix="lamella-triton")
+    futures = [(sources, pool.submit(compile, sources, sm)) for sm, sources in by_sm.items()]
     pool.shutdown(wait=False)
-    return lambda: {s.name: k for s, k in zip(sources, future.result(), strict=True)}
+    return lambda: {s.name: k for sources, f in futures for s, k in zip(sources, f.result(), strict=True)}
+
+
+def device_of(kernel: FuncOp) -> int:
+    """The GPU that a kernel runs on."""
+    index = kernel.attributes.get(OURS + "device")
+    return index.value.data if isinstance(index, IntegerAttr) else 0

@@ -3,8 +3,8 @@
 In: a module with `loop.kernel`s whose `tile` attributes (loop-tile) say how many points of each dim a program has at
 hand; without them a program has one point and its loops run point by point. Out: each kernel replaced by
 `tt.func public @name(a pointer per buffer: ins then outs, an integer per size)` with the attributes `lamella.grid` (the
-number of programs, over the kernel's sizes), `lamella.sizes` (these), `lamella.warps`, `lamella.stages` and
-`lamella.messages`. Kernels of other devices are left.
+number of programs, over the kernel's sizes), `lamella.sizes` (these), `lamella.warps`, `lamella.stages`,
+`lamella.messages` and, where it is not the first one, `lamella.device`. Kernels of other devices are left.
 
 Buffers begin at multiples of 16 bytes and each has at most 2**31 - 1 elements along a size that is one symbol.
 """
@@ -12,7 +12,7 @@ Buffers begin at multiples of 16 bytes and each has at most 2**31 - 1 elements a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import sympy
 from xdsl.context import Context
@@ -26,13 +26,14 @@ from ..dialects.expr import Dim
 from ..dialects.loop import IndexAttr, KernelOp, LoopDim, StoreOp, body_ops
 from ..dialects.tensor import TensorType
 from .address import multiple_of
-from .host_devices import on_gpu
+from .host_devices import gpu_index, on_gpu
 from .tile_contraction import TILED
 from .tile_extent import at_most
 from .tt_body import KernelBody, memory_element
 from .tt_builder import TtBuilder
 from .tt_index import MOST, Index, Number, Place, known
 from .tt_loops import tile_of
+from .tt_rounded import rounded
 
 ALIGNMENT = 16
 """Bytes that buffers begin at multiples of."""
@@ -79,15 +80,20 @@ def triton_function(kernel: KernelOp) -> tt.FuncOp:
     b.location = kernel.location
     env = {s: Place(Number(v, MOST)) for s, v in zip(sizes, entry.args[len(arguments) :], strict=True)}
     body = KernelBody(b, dict(zip(arguments, entry.args, strict=False)), env)
+    warps = cast("IntegerAttr[Any]", kernel.attributes.get("warps", IntegerAttr(4, i64)))
     stores = [o for o in body_ops(kernel.body) if isinstance(o, StoreOp)]
     body.mutable = {o.target for o in stores}
     body.updated = {o.target for o in stores if o.indices or o.combine is not None}
+    body.threads = 32 * warps.value.data
+    body.rounded = rounded(kernel)
     _enter_grid(body, kernel)
     body.block(kernel.body.block)
     b.effect(tt.ReturnOp, ())
     function.attributes["lamella.grid"] = IndexAttr.get([_programs(kernel)])
     function.attributes["lamella.sizes"] = kernel.sizes
-    function.attributes["lamella.warps"] = kernel.attributes.get("warps", IntegerAttr(4, i64))
+    function.attributes["lamella.warps"] = warps
+    if device := gpu_index(cast(TensorType, arguments[-1].type)):
+        function.attributes["lamella.device"] = IntegerAttr(device, i64)
     function.attributes["lamella.stages"] = kernel.attributes.get("stages", IntegerAttr(3, i64))
     if TILED in kernel.attributes:
         function.attributes[TILED] = kernel.attributes[TILED]

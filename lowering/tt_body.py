@@ -59,6 +59,10 @@ class KernelBody:
         """Buffers that it writes where data says."""
         self.zero_beyond = False
         """Whether lanes that are no points read zero; else anything."""
+        self.threads = 128
+        """Of a program."""
+        self.rounded: frozenset[Operation] = frozenset()
+        """Ops that may be a few units of f32 off: see tt_rounded."""
 
     # Ops
 
@@ -76,7 +80,7 @@ class KernelBody:
         if rule is not None:
             rule(self, op)
         else:
-            self.values[op.results[0]] = emit(self.b, op, [self.values[v] for v in op.operands])
+            self.values[op.results[0]] = emit(self.b, op, [self.values[v] for v in op.operands], op in self.rounded)
 
     # Axes
 

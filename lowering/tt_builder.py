@@ -197,6 +197,18 @@ class TtBuilder:
             v = self.pure(tt.TransOp, (v,), tensor(element, shape), {"order": i32_array(*order)})
         return v if rank >= len(shape) else self.pure(tt.ReshapeOp, (v,), tensor(element, shape[:rank]))
 
+    def split_last(self, v: SSAValue, size: int) -> SSAValue:
+        """A tensor whose last dim is split in two, of which the last has `size` elements."""
+        shape = shape_of(v.type)
+        return self.pure(tt.ReshapeOp, (v,), tensor(element_of(v.type), (*shape[:-1], shape[-1] // size, size)))
+
+    def spread(self, v: SSAValue, shape: Shape) -> SSAValue:
+        """A tensor repeated along a new dim before its last one."""
+        own, element = shape_of(v.type), element_of(v.type)
+        wide = (*own[:-1], 1, own[-1])
+        v = self.pure(tt.ExpandDimsOp, (v,), tensor(element, wide), {"axis": IntegerAttr(len(own) - 1, i32)})
+        return v if wide == shape else self.pure(tt.BroadcastOp, (v,), tensor(element, shape))
+
     def lanes(self, size: int, axis: int) -> SSAValue:
         """0 to `size` - 1 along an axis, with size 1 along those before it."""
         ends = {"start": IntegerAttr(0, i32), "end": IntegerAttr(size, i32)}

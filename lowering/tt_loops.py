@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, f32, i32, i64
+from xdsl.dialects.builtin import AnyFloat, DictionaryAttr, IntegerAttr, f32, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import expr, tt
-from ..dialects.loop import ForOp, LoopDim, ScanOp, YieldOp
+from ..dialects.loop import ForOp, LoadOp, LoopDim, ScanOp, YieldOp, body_ops
 from ..dialects.tt_types import bool_attr, element_of
 from .address import multiple_of
 from .llvm_properties import KernelError
@@ -42,7 +42,7 @@ class TileLoop:
         most = at_most(expr.product(at_most(d) or 1 << 31 for d in op.dims))
         self.positions = i32 if most is not None and most <= MOST else i64
         self.reductions: list[Reduction] = [
-            make(self.b, kind.data, f32 if isinstance(v.type, HALVES) else v.type, self.positions)
+            make(self.b, kind.data, f32 if isinstance(v.type, HALVES) else v.type, self.positions, op in body.rounded)
             for kind, v in zip(op.reduce.data, self.yields, strict=True)
         ]
         self.outer = len(body.axes)
@@ -64,7 +64,8 @@ class TileLoop:
         sizes = [self.tiles[d.name] for d in self.dims if self.tiles[d.name] > 1]
         self.full = (*body.shape, *sizes)
         looped = [d for d in self.dims if not self._fits(d)]
-        initial = [v for r in self.reductions for v in in_shape(self.b, r.identity(), self.full)] if looped else []
+        self.lanes = (*self.full[:-1], self._folded()) if looped and sizes else self.full
+        initial = [v for r in self.reductions for v in in_shape(self.b, r.identity(), self.lanes)] if looped else []
         values = self._nest(0, initial, bool(looped))
         del body.axes[self.outer :]
         body.env = env
@@ -72,6 +73,17 @@ class TileLoop:
         if scanner is not None:
             body.scanner = scanner
         return self._results(values, len(sizes))
+
+    def _folded(self) -> int:
+        """Lanes of the last axis that carry a state: as many as threads read in one go, if the reduction takes the
+        others of a thread together.
+        """
+        tile = self.full[-1]
+        if [k.data for k in self.op.reduce.data] != ["expsum"] or self.tiles[self.dims[-1].name] != tile:
+            return tile
+        loads = [o.res.type for o in body_ops(self.op.body) if isinstance(o, LoadOp)]
+        bytes_ = min((t.bitwidth // 8 for t in loads if isinstance(t, AnyFloat)), default=4)
+        return min(tile, max(self.body.threads * 16 // bytes_, 1))
 
     def nothing(self) -> list[SSAValue]:
         """The results of a loop without points."""
@@ -147,8 +159,9 @@ class TileLoop:
                 state = [b.select(valid, s, n) for s, n in zip(state, nothing, strict=True)]
                 state = in_shape(b, state, self.full)
             if looped:
-                state = r.join(values[at : at + len(state)], state)
+                before = values[at : at + len(state)]
                 at += len(state)
+                state = r.join(before, state) if self.lanes == self.full else r.fold(before, state)
             result += state
         return result
 

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import IntegerType, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ..dialects import tt
-from ..dialects.tt_types import element_of
+from ..dialects.tt_types import element_of, shape_of
 from . import tt_math
 from .llvm_properties import KernelError
 from .tt_builder import Shape, TtBuilder
@@ -45,19 +45,25 @@ class Reduction(Protocol):
         """A state with that of a later point."""
         ...
 
+    def fold(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
+        """A state with those of later points, of which the last axis has a multiple of its lanes."""
+        ...
+
     def results(self, state: State) -> list[SSAValue]:
         """What the reduction yields."""
         ...
 
 
-def make(b: TtBuilder, kind: str, type: Attribute, positions: IntegerType) -> Reduction:
-    """The reduction of a kind on f32, f64 or integers; `positions`: the type of positions in its domain."""
+def make(b: TtBuilder, kind: str, type: Attribute, positions: IntegerType, rounded: bool = False) -> Reduction:
+    """The reduction of a kind on f32, f64 or integers; `positions`: the type of positions in its domain. `rounded`:
+    f16 or bf16 are made of its results.
+    """
     if kind in ("argmax", "argmin"):
         return _Best(b, kind, type, positions)
     if kind == "welford":
         return _Welford(b, type)
     if kind == "expsum":
-        return _ExpSum(b, type)
+        return _ExpSum(b, type, rounded)
     return _Fold(b, kind, type)
 
 
@@ -107,6 +113,9 @@ class _Plain:
 
     def join(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
         return self.combine(state, new)
+
+    def fold(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
+        raise NotImplementedError
 
 
 class _Fold(_Plain):
@@ -185,10 +194,10 @@ class _ExpSum(_Plain):
 
     size = 2
 
-    def __init__(self, b: TtBuilder, type: Attribute) -> None:
+    def __init__(self, b: TtBuilder, type: Attribute, rounded: bool) -> None:
         if isinstance(type, IntegerType):
             raise KernelError(f"no expsum reduction of {type}")
-        self.b, self.type = b, type
+        self.b, self.type, self.rounded = b, type, rounded
 
     def identity(self) -> State:
         return [self.b.constant(float("-inf"), self.type), self.b.constant(0.0, self.type)]
@@ -204,7 +213,7 @@ class _ExpSum(_Plain):
         scaled: State = []
         for m, total in (a, b):
             apart = s.select(s.compare("oeq", m, most), zero, s.float(arith.SubfOp, m, most))
-            scaled.append(s.float(arith.MulfOp, total, tt_math.MATH["exp"](s, apart)))
+            scaled.append(s.float(arith.MulfOp, total, self.exp(apart)))
         return [most, s.float(arith.AddfOp, *scaled)]
 
     def join(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
@@ -213,10 +222,36 @@ class _ExpSum(_Plain):
         (m, total), (x, one) = state, new
         equal = s.compare("oeq", x, m)
         apart = s.select(equal, same(s, 0.0, x), s.float(math.AbsFOp, s.float(arith.SubfOp, x, m)))
-        scale = tt_math.MATH["exp"](s, tt_math.negate(s, apart))
+        scale = self.exp(tt_math.negate(s, apart))
         grown = s.float(add, s.float(mul, total, scale), one)
         kept = s.float(add, total, s.float(mul, one, scale))
         return [s.float(arith.MaximumfOp, m, x), s.select(s.compare("ogt", x, m), grown, kept)]
+
+    def fold(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
+        """n = max(m, the values x), s exp(m - n) + sum of exp(x - n): one exponential for each value. Where n is -inf,
+        nothing is subtracted, so that the sum is 0 as long as all values are -inf.
+        """
+        s, lanes = self.b, shape_of(state[0].type)
+        values = s.split_last(new[0], lanes[-1])
+        axis, types = len(lanes) - 1, [tt.tensor(self.type, lanes)]
+
+        def largest(x: Sequence[SSAValue], y: Sequence[SSAValue]) -> State:
+            return [s.float(arith.MaximumfOp, x[0], y[0])]
+
+        def total(x: Sequence[SSAValue], y: Sequence[SSAValue]) -> State:
+            return [s.float(arith.AddfOp, x[0], y[0])]
+
+        (most,) = s.across(tt.ReduceOp, tt.ReduceReturnOp, [values], axis, types, largest)
+        most = s.float(arith.MaximumfOp, state[0], most)
+        none = s.compare("oeq", most, same(s, float("-inf"), most))
+        start = s.select(none, same(s, 0.0, most), most)
+        scale = self.exp(s.float(arith.SubfOp, state[0], start))
+        below = s.float(arith.SubfOp, values, s.spread(start, shape_of(values.type)))
+        (more,) = s.across(tt.ReduceOp, tt.ReduceReturnOp, [self.exp(below)], axis, types, total)
+        return [most, s.float(arith.AddfOp, s.float(arith.MulfOp, state[1], scale), more)]
+
+    def exp(self, x: SSAValue) -> SSAValue:
+        return self.b.float(math.ExpOp, x) if self.rounded else tt_math.MATH["exp"](self.b, x)
 
     def results(self, state: State) -> list[SSAValue]:
         """Where the largest value is infinite, the difference to itself is NaN."""

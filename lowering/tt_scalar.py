@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, IntegerAttr, IntegerType, f32, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -26,9 +26,11 @@ Values = Sequence[SSAValue]
 Row = Callable[[TtBuilder, Operation, Values], SSAValue]
 
 
-def emit(b: TtBuilder, op: Operation, operands: Values) -> SSAValue:
-    """The value of `op` for these operands. Raises KernelError for an op without a row."""
-    row = ROWS.get(op.name)
+def emit(b: TtBuilder, op: Operation, operands: Values, rounded: bool = False) -> SSAValue:
+    """The value of `op` for these operands; `rounded`: of which an f16 or bf16 is made. Raises KernelError for an op
+    without a row.
+    """
+    row = (ROUNDED.get(op.name) if rounded else None) or ROWS.get(op.name)
     if row is None:
         raise KernelError(f"no code for {op.name} ({describe_location(op.location)})")
     if op.name in _FLOAT_OPS and isinstance(half := op.results[0].type, HALVES):
@@ -265,3 +267,9 @@ ROWS: dict[str, Row] = {
     "math.fpowi": _float_to_integer_power,
     "math.ipowi": _integer_power,
 }
+
+ROUNDED: dict[str, Row] = {
+    "arith.divf": _float(arith.DivfOp),
+    "math.exp": _float(math.ExpOp),
+}
+"""The hardware's approximations, a few units of f32 off."""

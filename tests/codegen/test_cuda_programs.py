@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from lamella import driver
+from lamella.codegen import cuda_target
 from lamella.codegen.cuda_interpreted import InterpretedGpu
 from lamella.codegen.runtime import NativeGraph
 from lamella.dialects.tensor import DTYPE_OF_TORCH, TensorType
@@ -248,6 +249,25 @@ def test_size_of_more_than_32_bits(gpu: InterpretedGpu) -> None:
         gpu.run(graph, [2**31 - 1])
         with pytest.raises(RuntimeError, match="kernel k: a size of 2147483648 or more"):
             gpu.run(graph, [2**31])
+
+
+def test_gpus_of_several_kinds(gpu: InterpretedGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each kernel is compiled for the GPU that it runs on."""
+    monkeypatch.setattr(cuda_target, "_capabilities", lambda: (90, 80))
+    x, y = (f"!sym.t<[5], f32, device=cuda:{i}>" for i in range(2))
+    text = f"""
+        func.func @main(%x: {x}, %y: {y}) -> ({x}, {y}) {{
+          %a = aten.exp(%x) : ({x}) -> {x}
+          %b = aten.exp(%y) : ({y}) -> {y}
+          func.return %a, %b : {x}, {y}
+        }}
+        """
+    graph = compiled(gpu, text)
+    inputs = torch.randn(5), torch.randn(5)
+    gpu.devices[inputs[1]._cdata] = 1
+    for found, given in zip(gpu.run(graph, inputs), inputs, strict=True):
+        torch.testing.assert_close(found, given.exp())
+    assert sorted((device, kernel.sm) for kernel, device, _ in gpu._kernels) == [(0, 90), (1, 80)]
 
 
 def test_pickled(gpu: InterpretedGpu) -> None:
