@@ -309,7 +309,8 @@ class LaneIndex:
     ) -> tuple[SSAValue, Any]:
         """The address of `pointer[index]` in lane 0 and its step per lane in elements; or all addresses and None."""
         b = self.b
-        steps = [self.step(e) for e in index]
+        # along a dim of stride 0 it is no matter where
+        steps = [0 if t == 0 else self.step(e) for e, t in zip(index, type.strides, strict=True)]
         if any(s is None for s in steps):
             offsets = [b.index_mul(self.value(e), self.base(s)) for e, s in zip(index, type.strides, strict=True)]
             return self._advance(pointer, offsets, element), None
