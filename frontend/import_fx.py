@@ -37,7 +37,7 @@ from ..dialects.schema import normalize, symbolic
 from ..dialects.tensor import SymType, TensorType
 from .locations import location
 from .outputs import Output, OutputRecipe, bindings
-from .torch_compat import symbol_hints, with_effects
+from .torch_compat import is_marked, is_plain_tensor, symbol_hints, with_effects
 from .traced_types import NoType, TracedTypes
 
 aten = torch.ops.aten
@@ -152,8 +152,11 @@ class _Importer:
                 argument.location = function.location
 
     def value_type(self, node: Node) -> Attribute:
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor) and is_plain_tensor(value) and is_marked(value):
+            raise UnsupportedGraph(f"node {node.name}: a conjugate or negative view has no type here")
         try:
-            return self.types.of(node.meta.get("val"))
+            return self.types.of(value)
         except NoType as error:
             raise UnsupportedGraph(f"node {node.name}: {error}") from None
 
@@ -370,9 +373,13 @@ _SIZE_OPS = frozenset(
 )
 
 
-_SAME_AS: dict[Any, Any] = {torch.ops.prims.convert_element_type.default: aten._to_copy.default}
-"""Operators of torch's own prims that AOTAutograd inserts, by the ATen operator with the same first arguments and
-meaning.
+_SAME_AS: dict[Any, Any] = {
+    torch.ops.prims.convert_element_type.default: aten._to_copy.default,
+    aten._conj.default: aten._conj_physical.default,
+    aten._neg_view.default: aten.neg.default,
+}
+"""Operators by the ATen operator with the same first arguments and numbers: of torch's own prims those that AOTAutograd
+inserts, and views that are marked as conjugate or negative, which no type says.
 """
 
 

@@ -45,6 +45,7 @@ __all__ = [
     "autocast_enabled",
     "cached",
     "hold_cached",
+    "is_marked",
     "is_plain_tensor",
     "leaves_nothing_to_do",
     "real_tensors",
@@ -59,8 +60,13 @@ def symbol_hints(shape_env: Any) -> dict[str, int]:
 
 
 def is_plain_tensor(value: torch.Tensor) -> bool:
-    """Whether a (fake) tensor is described by sizes, strides, dtype and device alone."""
-    return value.layout is torch.strided and not value.is_nested and not value.is_conj() and not value.is_neg()
+    """Whether the numbers of a (fake) tensor are described by sizes, strides, dtype and device alone."""
+    return value.layout is torch.strided and not value.is_nested
+
+
+def is_marked(value: torch.Tensor) -> bool:
+    """Whether a (fake) tensor stands for the conjugates or negatives of what its memory holds."""
+    return value.is_conj() or value.is_neg()
 
 
 def autocast_enabled() -> bool:

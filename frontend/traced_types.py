@@ -54,8 +54,8 @@ class TracedTypes:
 
     def tensor(self, value: torch.Tensor) -> TensorType:
         if not is_plain_tensor(value):
-            bits = "conjugate or negative view" if value.layout is torch.strided else f"tensor of layout {value.layout}"
-            raise NoType(f"a {bits} has no type here")
+            what = "nested tensor" if value.is_nested else f"tensor of layout {value.layout}"
+            raise NoType(f"a {what} has no type here")
         dtype = DTYPE_OF_TORCH.get(str(value.dtype)[6:])
         if dtype is None:
             raise NoType(f"dtype {value.dtype} has no type here")

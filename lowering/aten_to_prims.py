@@ -43,6 +43,7 @@ from . import (
     decompositions_special,
     decompositions_views,
 )
+from .complex_pairs import Pairs
 from .decomposition import RULES, decompose
 from .foreach import decompose_foreach
 from .prims_builder import Builder, Value
@@ -99,12 +100,15 @@ class AtenToPrims(ModulePass):
 
     def _lower(self, function: FuncOp, hints: Mapping[str, int]) -> None:
         b = Builder(hints)
+        pairs = Pairs(b, lambda op, values: b.ops.append(remake(op, values)))
         counts = self.statistics
 
         def lower(op: Operation, values: dict[SSAValue, SSAValue]) -> None:
             b.location = op.location
             if isinstance(op, AtenOp):
                 b.location = NameLoc(StringAttr(op.name), op.location)
+                if pairs.lower(op):
+                    return
                 replaced = None if self._is_eagers(op) else self._decompose(b, op, lambda v: Value(b, values[v]))
                 if replaced is not None:
                     values.update(zip(op.results, replaced, strict=True))
@@ -119,7 +123,7 @@ class AtenToPrims(ModulePass):
             ):
                 b.floats[t.expr] = Value(b, values[op.operands[0]])
 
-        rebuild(function, b, lower)
+        rebuild(function, b, lower, pairs.values)
         join_draws(function)
 
     def _decompose(self, b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> list[SSAValue] | None:
@@ -135,14 +139,18 @@ class AtenToPrims(ModulePass):
         return self.random == "eager" and "nondeterministic_seeded" in op.schema.tags
 
 
-def rebuild(function: FuncOp, b: Builder, lower: Callable[[Operation, dict[SSAValue, SSAValue]], None]) -> None:
+def rebuild(
+    function: FuncOp,
+    b: Builder,
+    lower: Callable[[Operation, dict[SSAValue, SSAValue]], None],
+    values: dict[SSAValue, SSAValue],
+) -> None:
     """Replace the body of a function of one block by the ops that `lower` appends to `b`, op by op.
 
-    `lower` enters the values that replace the results of its op into the mapping it is given.
+    `lower` enters the values that replace the results of its op into `values`.
     """
     old = function.body.block
     new = Block(arg_types=[a.type for a in old.args])
-    values: dict[SSAValue, SSAValue] = {}
     for before, after in zip(old.args, new.args, strict=True):
         after.name_hint, after.location = before.name_hint, before.location
         values[before] = after

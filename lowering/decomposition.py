@@ -24,8 +24,9 @@ from ..dialects.aten import AtenOp
 from ..dialects.prims import Number
 from ..dialects.tensor import SymType, TensorType, is_float
 from .aten_canonicalize import introduces_sizes
+from .moves import MOVES
 from .prims_builder import Builder, Value
-from .promotion import COMPUTE_DTYPES, opmath, promote_types, result_dtype
+from .promotion import COMPUTE_DTYPES, FLOAT8, opmath, promote_types, result_dtype
 
 Result: TypeAlias = "Value | tuple[Value | None, ...] | Any"
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -59,6 +60,10 @@ class Call:
     def empty(self, result: int) -> Value:
         """What stands for a result that holds nothing of meaning."""
         return self.b.full(0, self.types[result])
+
+
+BITS: Final = MOVES | {"aten._to_copy", "torch_prims.convert_element_type", "aten.copy", "aten.view.dtype"}
+"""Ops that have a rule for f8 too: they convert, or take elements as bits."""
 
 
 class Rule(NamedTuple):
@@ -187,7 +192,8 @@ def _computable(op: AtenOp) -> bool:
     for v in (*op.operands, *op.results):
         t = v.type
         if isinstance(t, TensorType):
-            if t.dtype not in COMPUTE_DTYPES or device not in (None, t.device):
+            known = t.dtype in COMPUTE_DTYPES or (t.dtype in FLOAT8 and op.name in BITS)
+            if not known or device not in (None, t.device):
                 return False
             if not all(type(d) is int or has_code(d) for d in (*t.shape, *t.strides)):
                 return False

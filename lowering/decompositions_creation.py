@@ -12,6 +12,7 @@ from ..dialects.expr import Dim
 from ..dialects.prims import Number
 from ..dialects.tensor import TensorType, is_float
 from .decomposition import Call, rule, view
+from .float8 import FORMATS, converted
 from .prims_builder import Value
 
 
@@ -156,7 +157,10 @@ def contiguous(call: Call, x: Value, memory_format: str) -> Value:
 
 @rule("aten.copy")
 def copy(call: Call, x: Value, source: Value, non_blocking: bool) -> Value:
-    return source.to(call.type.dtype).expand(call.type.shape).copy(call.type)
+    t = call.type
+    narrow = source.dtype != t.dtype and (source.dtype in FORMATS or t.dtype in FORMATS)
+    source = converted(source, t.dtype) if narrow else source.to(t.dtype)
+    return source.expand(t.shape).copy(t)
 
 
 @view("aten.copy_")
@@ -181,7 +185,11 @@ def convert(call: Call, x: Value) -> Any:
     t = call.type
     if t.device != x.type.device:
         return NotImplemented
-    return x if x.dtype == t.dtype else call.b.add(prims.ConvertOp.make(x.ssa, t))
+    if x.dtype == t.dtype:
+        return x
+    if x.dtype in FORMATS or t.dtype in FORMATS:
+        return converted(x, t.dtype)
+    return call.b.add(prims.ConvertOp.make(x.ssa, t))
 
 
 @rule("aten._to_copy", "torch_prims.convert_element_type")

@@ -20,6 +20,9 @@ from .random_seeds import is_draw
 SEEDS = "the seeds of random numbers in kernels are drawn from torch's generator"
 """Why a call stays that is no part of the operator it comes from."""
 
+VIEW = "a view, which computes nothing"
+"""Why a call stays that only makes an alias."""
+
 _LIBRARY = {
     "matrix product: ATen's library is called": frozenset(
         {"mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "vdot", "_int_mm", "linear"}
@@ -40,6 +43,8 @@ def why(op: AtenOp) -> str:
 
     if (custom := op.schema.name.partition(".")[0]) not in ("aten", "torch_prims"):
         return f"a custom operator of '{custom}'"
+    if op.schema.is_view and not op.schema.mutates:
+        return VIEW
     name = op.schema.name.split(".")[1]
     if "scaled_dot_product" in name or "attention" in name:
         return "attention: ATen's fused kernel is called"

@@ -20,7 +20,7 @@ from ..dialects.text import parse_module, print_module
 from ..driver import compile_module
 from ..frontend.backend import Backend, Event
 from ..lowering.options import Options
-from ..lowering.report import SEEDS
+from ..lowering.report import SEEDS, VIEW
 from .op_compare import Mismatch, aliases, compare, copies, shown
 
 POOL = 64
@@ -295,7 +295,11 @@ class Capture:
         found: list[str] = []
         for event in self.events:
             made = event.compilation
-            found += [f"eager: {event.reason}"] if made is None else [c.name for c in made.calls if c.reason != SEEDS]
+            found += (
+                [f"eager: {event.reason}"]
+                if made is None
+                else [c.name for c in made.calls if c.reason not in (SEEDS, VIEW)]
+            )
         return list(dict.fromkeys(found))
 
 

@@ -1,0 +1,164 @@
+"""Complex tensors of a function while it goes from aten to prims: pairs of floats, and tensors where they are needed.
+
+One that is given (an argument, the result of a call) is read through `aten.view_as_real`, which copies nothing; one
+that is made and leaves (into a call or a result) is floats with a last dim of 2, seen through `aten.view_as_complex`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from xdsl.dialects.builtin import NoneType
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects.aten import AtenOp, lookup
+from ..dialects.tensor import TensorType, is_complex
+from .complex_value import PARTS, Pair, with_real
+from .decomposition import RULES, Call, finish, has_code
+from .decompositions_complex import COMPLEX, packed, unpacked
+from .moves import PARTWISE
+from .prims_builder import Builder, Value
+from .promotion import COMPUTE_DTYPES
+
+AS_THEY_ARE = frozenset({"condition", "mask", "index", "indices"})
+"""Arguments that say which elements: they have no parts."""
+
+
+class Values(dict[SSAValue, SSAValue]):
+    """What stands for each value; one that is missing is asked for."""
+
+    def __init__(self, make: Callable[[SSAValue], SSAValue]) -> None:
+        self.make = make
+
+    def __missing__(self, value: SSAValue) -> SSAValue:
+        made = self[value] = self.make(value)
+        return made
+
+
+class Pairs:
+    """The pairs of a function's complex values."""
+
+    def __init__(self, b: Builder, remake: Callable[[Operation, Values], Any]) -> None:
+        self.b = b
+        self.pairs: dict[SSAValue, Pair] = {}
+        self.values = Values(self.tensor)
+        self._remake = remake
+
+    def pair(self, value: SSAValue) -> Pair:
+        known = self.pairs.get(value)
+        if known is None:
+            t = _packed_type(cast(TensorType, value.type))
+            known = unpacked(Value(self.b, self._view("aten.view_as_real", self.values[value], t)))
+            self.pairs[value] = known
+        return known
+
+    def tensor(self, value: SSAValue) -> SSAValue:
+        """A complex value of which there is only the pair, as a tensor: a view stays one."""
+        owner, t = value.owner, cast(TensorType, value.type)
+        if isinstance(owner, AtenOp) and _aliases(owner):
+            self._remake(owner, self.values)
+            return self.values.pop(value)
+        floats = packed(self.b, self.pairs[value], _packed_type(t))
+        return self._view("aten.view_as_complex", floats.ssa, t)
+
+    def _view(self, name: str, operand: SSAValue, type: TensorType) -> SSAValue:
+        cls = lookup(name)
+        assert cls is not None
+        op = cls.call([operand], [type], self.b.location)
+        self.b.ops.append(op)
+        return op.results[0]
+
+    # Operators
+
+    def lower(self, op: AtenOp) -> bool:
+        """Build prims for a call on complex tensors; False where it is to stay a call."""
+        if not _has_pairs(op) or not (op.name in COMPLEX or op.name in PARTWISE) or not _one_device(op):
+            return False
+        b = self.b
+        args = [self._argument(a) for a in op.args()]
+        mark, constants = len(b.ops), b.constants
+        result = COMPLEX[op.name](Call(b, op), *args) if op.name in COMPLEX else self._part_by_part(op, args)
+        if result is NotImplemented:
+            b.rewind(mark, constants)
+            return False
+        results = (result,) if isinstance(result, (Pair, Value)) else result
+        new = set(b.ops[mark:])
+        for value, r in zip(results, op.results, strict=True):
+            t = cast(TensorType, r.type)
+            if isinstance(value, Pair):
+                self.pairs[r] = value.to(PARTS[t.dtype])
+                if not _aliases(op) and any(not takes_pairs(use.operation) for use in r.uses):
+                    self.values[r] = self.tensor(r)
+            else:
+                self.values[r] = finish(value, t, new, _aliases(op))
+        return True
+
+    def _argument(self, arg: Any) -> Any:
+        if isinstance(arg, SSAValue):
+            t = arg.type
+            if not isinstance(t, TensorType):
+                return cast(Any, t).expr
+            return self.pair(arg) if is_complex(t.dtype) else Value(self.b, self.values[arg])
+        return tuple(map(self._argument, arg)) if type(arg) is tuple else arg
+
+    def _part_by_part(self, op: AtenOp, args: list[Any]) -> Any:
+        """The rule of the operator for reals, for the real parts and for the imaginary parts."""
+        found: list[Any] = []
+        for which in (0, 1):
+            call = Call(self.b, op)
+            call.types = tuple(_part_type(t) for t in call.types)
+            given: list[Any] = []
+            for a, arg in zip(op.schema.args, args, strict=True):
+                given.append(arg if a.name in AS_THEY_ARE else _part(arg, which, call.type.dtype, a.element))
+            result = RULES[op.name].function(call, *given)
+            if result is NotImplemented:
+                return NotImplemented
+            found.append(result if isinstance(result, tuple) else (result,))
+        return tuple(Pair(re, im) for re, im in zip(*found, strict=True))
+
+
+def _aliases(op: AtenOp) -> bool:
+    """Whether a result may lie in an operand's memory."""
+    return op.schema.is_view or (op.name in RULES and RULES[op.name].alias)
+
+
+def takes_pairs(op: Operation) -> bool:
+    """Whether an op will read the pair of a complex operand rather than the tensor, as far as its name tells."""
+    return isinstance(op, AtenOp) and (op.name in COMPLEX or op.name in PARTWISE)
+
+
+def _has_pairs(op: AtenOp) -> bool:
+    """Whether there is a complex tensor among operands and results, and nothing that has no parts."""
+    types = [v.type for v in (*op.operands, *op.results) if isinstance(v.type, TensorType)]
+    if not any(is_complex(t.dtype) for t in types) or any(isinstance(r.type, NoneType) for r in op.results):
+        return False
+    return all(
+        (t.dtype in PARTS or t.dtype in COMPUTE_DTYPES)
+        and all(type(d) is int or has_code(d) for d in (*t.shape, *t.strides))
+        for t in types
+    )
+
+
+def _one_device(op: AtenOp) -> bool:
+    return len({v.type.device for v in (*op.operands, *op.results) if isinstance(v.type, TensorType)}) == 1
+
+
+def _packed_type(t: TensorType) -> TensorType:
+    """As `aten.view_as_real` makes it."""
+    strides = [*(cast(Any, s) * 2 for s in t.strides), 1]
+    return TensorType.get([*t.shape, 2], PARTS[t.dtype], strides, t.device)
+
+
+def _part_type(t: TensorType) -> TensorType:
+    return t.with_(dtype=PARTS[t.dtype]) if t.dtype in PARTS else t
+
+
+def _part(arg: Any, which: int, dtype: str, element: str) -> Any:
+    if isinstance(arg, (Pair, Value)):
+        return with_real(arg, dtype)[which]
+    if type(arg) is tuple and element == "Tensor":
+        return tuple(_part(x, which, dtype, element) for x in arg)
+    if element == "number" and isinstance(arg, (bool, int, float, complex)):
+        return complex(arg).imag if which else complex(arg).real
+    return arg

@@ -1,0 +1,166 @@
+"""Complex numbers as pairs of floats, with the formulas of c10 and of C's library where eager uses these."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from ..dialects import prims
+from ..dialects.expr import Dim
+from .prims_builder import Value
+
+PARTS: Final = {"c64": "f32", "c128": "f64"}
+"""Complex dtype to that of its parts. c32 has none: eager computes it in f32 and rounds."""
+
+Factor: TypeAlias = "Pair | Value | complex | float | int"
+
+
+class Pair(NamedTuple):
+    """A tensor of complex numbers `re + i im`."""
+
+    re: Value
+    im: Value
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return self.re.shape
+
+    @property
+    def rank(self) -> int:
+        return self.re.rank
+
+    def expand(self, shape: Sequence[Dim]) -> Pair:
+        return Pair(self.re.expand(shape), self.im.expand(shape))
+
+    def to(self, part: str) -> Pair:
+        return Pair(self.re.to(part), self.im.to(part))
+
+    def full(self, value: complex | float) -> Pair:
+        """A number everywhere, as a pair like this one."""
+        value = complex(value)
+        return Pair(self.re.full(value.real), self.im.full(value.imag))
+
+    def plus(self, other: Pair) -> Pair:
+        return Pair(self.re + other.re, self.im + other.im)
+
+    def minus(self, other: Pair) -> Pair:
+        return Pair(self.re - other.re, self.im - other.im)
+
+    def negative(self) -> Pair:
+        return Pair(-self.re, -self.im)
+
+    def conjugate(self) -> Pair:
+        return Pair(self.re, -self.im)
+
+    def times_i(self) -> Pair:
+        return Pair(-self.im, self.re)
+
+    def over_i(self) -> Pair:
+        return Pair(self.im, -self.re)
+
+    def scaled(self, factor: Value | float) -> Pair:
+        """By a real number."""
+        return Pair(self.re * factor, self.im * factor)
+
+    def times(self, other: Factor) -> Pair:
+        if isinstance(other, Value):
+            return self.scaled(other)
+        if not isinstance(other, Pair):
+            other = self.full(other)
+        return Pair(self.re * other.re - self.im * other.im, self.re * other.im + self.im * other.re)
+
+    def over(self, other: Pair) -> Pair:
+        """As c10: scaled by the larger part of the divisor, so that its square does not overflow."""
+        a, b, c, d = self.re, self.im, other.re, other.im
+        larger = c.abs() >= d.abs()
+        zero = c.eq(0.0) & d.eq(0.0)
+        ratio = larger.where(d, c) / larger.where(c, d)
+        scale = 1.0 / larger.where(c + d * ratio, c * ratio + d)
+        re = larger.where(a + b * ratio, a * ratio + b) * scale
+        im = larger.where(b - a * ratio, b * ratio - a) * scale
+        return Pair(zero.where(a / c.abs(), re), zero.where(b / c.abs(), im))
+
+    def where(self, condition: Value, other: Pair) -> Pair:
+        """This one where the condition holds, else the other."""
+        return Pair(condition.where(self.re, other.re), condition.where(self.im, other.im))
+
+    # Tests
+
+    def is_zero(self) -> Value:
+        return self.re.eq(0.0) & self.im.eq(0.0)
+
+    def equals(self, other: Pair) -> Value:
+        return self.re.eq(other.re) & self.im.eq(other.im)
+
+    # Functions
+
+    def magnitude(self) -> Value:
+        """sqrt(re^2 + im^2) without overflow; inf if a part is, even beside NaN."""
+        a, b = self.re.abs(), self.im.abs()
+        large, small = a.maximum(b), a.minimum(b)
+        ratio = large.eq(0.0).where(0.0, small / large)
+        return (a.eq(math.inf) | b.eq(math.inf)).where(math.inf, large * (ratio * ratio + 1.0).sqrt())
+
+    def angle(self) -> Value:
+        return self.im.binary(prims.Atan2Op.make, self.re)
+
+    def exp(self) -> Pair:
+        """e^re (cos im + i sin im); a real number for a real one."""
+        size, (cos, sin) = self.re.exp(), _turn(self.im)
+        real = self.im.eq(0.0)
+        return Pair(real.where(size, size * cos), real.where(self.im, size * sin))
+
+    def log(self) -> Pair:
+        return Pair(self.magnitude().log(), self.angle())
+
+    def sqrt(self) -> Pair:
+        """The root on the right, by the larger of its parts."""
+        size = self.magnitude()
+        t = ((self.re.abs() + size) * 0.5).sqrt()
+        other = self.im.abs() / (t * 2.0)
+        right = self.re >= 0.0
+        nothing = self.is_zero()
+        re = right.where(t, other)
+        im = right.where(other, t).binary(prims.CopysignOp.make, self.im)
+        return Pair(nothing.where(0.0, re), nothing.where(self.im, im))
+
+    def power(self, exponent: Pair) -> Pair:
+        """e^(exponent log); 0 of 0, but 1 for exponent 0."""
+        y = self.log().times(exponent).exp()
+        none = self.is_zero()
+        one = exponent.is_zero()
+        zero = y.re.full(0.0)
+        return Pair(one.where(1.0, none.where(zero, y.re)), (one | none).where(zero, y.im))
+
+    def sinh(self) -> Pair:
+        cos, sin = _turn(self.im)
+        return Pair(self.re.unary(prims.SinhOp.make) * cos, self.re.unary(prims.CoshOp.make) * sin)
+
+    def cosh(self) -> Pair:
+        cos, sin = _turn(self.im)
+        return Pair(self.re.unary(prims.CoshOp.make) * cos, self.re.unary(prims.SinhOp.make) * sin)
+
+    def tanh(self) -> Pair:
+        """By tan(im) and sinh(re); far out, where sinh overflows, by its limit."""
+        tan = self.im.unary(prims.TanOp.make)
+        sinh = self.re.unary(prims.SinhOp.make)
+        beta, rho = tan * tan + 1.0, (sinh * sinh + 1.0).sqrt()
+        below = 1.0 + beta * (sinh * sinh)
+        cos, sin = _turn(self.im)
+        one = self.re.full(1.0).binary(prims.CopysignOp.make, self.re)
+        far = self.re.abs() > 11.0
+        tiny = (self.re.abs() * -2.0).exp() * 4.0
+        return Pair(far.where(one, beta * rho * sinh / below), far.where(sin * cos * tiny, tan / below))
+
+
+def _turn(angle: Value) -> tuple[Value, Value]:
+    return angle.unary(prims.CosOp.make), angle.unary(prims.SinOp.make)
+
+
+def with_real(x: Any, part: str) -> Pair:
+    """A real tensor, or a pair, as a pair of parts of that dtype."""
+    if isinstance(x, Pair):
+        return x.to(part)
+    re = x.to(part)
+    return Pair(re, re.full(0.0))

@@ -1,0 +1,112 @@
+"""Complex tensors through the whole compiler: pairs of floats in kernels, tensors where they are asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import lamella
+from lamella.tools.op_check import check, check_call, name_of, operators
+
+NATIVE = {
+    *("abs", "add", "angle", "cat", "conj", "conj_physical", "cos", "cosh", "cumsum", "diagonal"),
+    *(
+        "div-no_rounding_mode",
+        "eq",
+        "exp",
+        "expand",
+        "flip",
+        "gather",
+        "index_select",
+        "isfinite",
+        "log",
+        "masked_fill",
+    ),
+    *("mean", "mul", "neg", "permute", "pow", "real", "imag", "reciprocal", "rsqrt", "sgn", "sigmoid", "sin", "sinh"),
+    *("sqrt", "square", "sub", "sum", "tan", "tanh", "transpose", "tril", "view_as_real", "where"),
+}
+OPERATORS = {name_of(op): op for op in operators() if name_of(op) in NATIVE}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("mode", ["fused", "dynamic"])
+@pytest.mark.parametrize("name", sorted(NATIVE))
+def test_operators(name: str, mode: str) -> None:
+    outcome = check(OPERATORS[name], torch.complex64, 2, mode)
+    assert outcome.status == "native", f"{outcome.status}: {outcome.reason} {outcome.calls}"
+
+
+def numbers(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
+
+
+def test_views_leave_as_aliases() -> None:
+    """A view of an argument that is returned is one, whatever pairs say."""
+    x = numbers(3, 4)
+    assert check_call(lambda x: (x.t(), x[1:], x * 2), (x,)) == []
+    assert check_call(lambda x: (torch.view_as_real(x)[..., 0], x.imag), (x,)) == []
+
+
+def test_conjugates() -> None:
+    x, y = numbers(3, 4), numbers(3, 4)
+    assert check_call(lambda x, y: (x.conj() * y).sum(), (x, y)) == []
+    assert check_call(lambda x, y: x @ y.mH, (x, y)) == ["aten.mm"]
+    assert check_call(lambda x, y: torch.fft.ifft(x.conj()) + y, (x, y)) == ["aten._fft_c2c"]
+
+
+def test_products_by_call_between_kernels() -> None:
+    x, y = numbers(3, 4), numbers(4, 3)
+
+    def f(x: torch.Tensor, y: torch.Tensor) -> Any:
+        z = (x + 1) @ (y * 1j)
+        return z.exp(), z.t()
+
+    assert check_call(f, (x, y)) == ["aten.mm"]
+
+
+def test_written() -> None:
+    """In place, and through views of parts."""
+
+    def f(x: torch.Tensor, r: torch.Tensor) -> torch.Tensor:
+        x.mul_(1j)
+        torch.view_as_real(x)[..., 1].add_(r)
+        return x.abs()
+
+    check_call(f, (numbers(3, 4), torch.randn(3, 4)))
+
+
+@pytest.mark.parametrize(
+    "z", [complex(0, 0), complex(-0.0, 3), complex(1e30, 1e30), complex(-2, 1e-30), complex(30, 5)]
+)
+def test_far_numbers(z: complex) -> None:
+    """No overflow where the result has none."""
+    x = torch.full((5,), z, dtype=torch.complex64)
+
+    def f(x: torch.Tensor) -> Any:
+        return x.abs(), x.sqrt(), x.log(), x.tanh(), x / (x + 1), x.reciprocal(), (-x).sqrt()
+
+    torch.testing.assert_close(torch.compile(f, backend="lamella")(x), f(x), equal_nan=True)
+
+
+def test_marked_arguments() -> None:
+    """A conjugate view as an argument, and as a result."""
+    x = numbers(3, 4).conj()
+    f = torch.compile(lambda x: x.t() * 2, backend="lamella")
+    torch.testing.assert_close(f(x), x.t() * 2)
+    g = torch.compile(lambda x: x.conj(), backend="lamella")
+    torch.testing.assert_close(g(numbers(3)).resolve_conj(), numbers(3).conj().resolve_conj())
+
+
+def test_pairs_in_text() -> None:
+    """What is complex at the aten level is floats at prims, between views of them."""
+    text = """
+func.func @main(%x: !sym.t<[3], c64>, %y: !sym.t<[3], c64>) -> !sym.t<[3], c64> {
+  %z = aten.mul.Tensor(%x, %y) : (!sym.t<[3], c64>, !sym.t<[3], c64>) -> !sym.t<[3], c64>
+  func.return %z : !sym.t<[3], c64>
+}
+"""
+    prims = str(lamella.driver.lower(text, "prims"))
+    assert prims.count("aten.view_as_real(") == 2 and prims.count("aten.view_as_complex(") == 1
+    assert "aten.mul" not in prims and prims.count("prims.mul") == 4
