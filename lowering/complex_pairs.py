@@ -14,6 +14,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ..dialects.aten import AtenOp, lookup
 from ..dialects.tensor import TensorType, is_complex
+from .aten_canonicalize import introduces_sizes
 from .complex_value import PARTS, Pair, with_real
 from .decomposition import RULES, Call, finish, has_code
 from .decompositions_complex import COMPLEX, packed, unpacked
@@ -73,7 +74,7 @@ class Pairs:
 
     def lower(self, op: AtenOp) -> bool:
         """Build prims for a call on complex tensors; False where it is to stay a call."""
-        if not _has_pairs(op) or not (op.name in COMPLEX or op.name in PARTWISE) or not _one_device(op):
+        if not takes_pairs(op) or not _has_pairs(op) or not _one_device(op) or introduces_sizes(op):
             return False
         b = self.b
         args = [self._argument(a) for a in op.args()]
@@ -86,6 +87,8 @@ class Pairs:
         new = set(b.ops[mark:])
         for value, r in zip(results, op.results, strict=True):
             t = cast(TensorType, r.type)
+            if isinstance(value, Pair) and t.dtype not in PARTS:
+                value = value.re
             if isinstance(value, Pair):
                 self.pairs[r] = value.to(PARTS[t.dtype])
                 if not _aliases(op) and any(not takes_pairs(use.operation) for use in r.uses):

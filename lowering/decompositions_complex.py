@@ -326,8 +326,9 @@ def copy(call: Call, x: Any, source: Any, non_blocking: bool) -> Any:
 
 
 @complex_rule("aten.ones", "aten.ones_like", "aten.new_ones")
-def ones(call: Call, *rest: Any) -> Pair:
-    return number(call, 1.0, PARTS[call.type.dtype])
+def ones(call: Call, *rest: Any) -> Any:
+    """Real ones too, like a complex tensor."""
+    return call.full(1) if call.type.dtype not in PARTS else number(call, 1.0, PARTS[call.type.dtype])
 
 
 @complex_rule("aten.eye", "aten.eye.m")

@@ -327,10 +327,11 @@ def diagonal_backward(call: Call, grad: Value, sizes: Sequence[Dim], offset: int
 
 @rule("aten.unfold_backward")
 def unfold_backward(call: Call, grad: Value, sizes: Sequence[Dim], dim: int, size: int, step: int) -> Value:
-    """The sum of the windows' elements, each at its place."""
+    """The sum of the windows' elements, each at its place; other dims of size 1 are repeated (istft relies on it)."""
     if not sizes:
         return grad.reshape(())
     dim %= len(sizes)
+    grad = grad.expand([n if d == dim else sizes[d] for d, n in enumerate(grad.shape[:-1])] + [grad.shape[-1]])
     *index, within = dims_of(grad.rank)
     index[dim] = index[dim] * step + within
     return call.empty(0).scatter((), grad, index, "add")

@@ -132,7 +132,7 @@ class Canonicalizer:
 
     def _find_roots(self, ops: list[Operation]) -> None:
         for op in ops:
-            if isinstance(op, prims.ALIASING) or (isinstance(op, AtenOp) and op.schema.is_view and op.operands):
+            if _is_alias(op):
                 root = self.roots.get(op.operands[0], op.operands[0])
                 for r in op.results:
                     self.roots[r] = root
@@ -143,7 +143,7 @@ class Canonicalizer:
     def _root(self, value: SSAValue) -> SSAValue:
         """The value that this one is a view of, as things are now."""
         owner = value.owner
-        while isinstance(owner, prims.ALIASING):
+        while isinstance(owner, Operation) and _is_alias(owner):
             value = owner.operands[0]
             owner = value.owner
         return value
@@ -180,6 +180,13 @@ class Canonicalizer:
         copy.location = before.owner.location if isinstance(before.owner, Operation) else at.location
         self.block.insert_op_before(copy, at)
         return copy.results[0]
+
+
+def _is_alias(op: Operation) -> bool:
+    """Whether the results lie in the memory of the first operand."""
+    if isinstance(op, AtenOp):
+        return op.schema.is_view and bool(op.operands)
+    return isinstance(op, prims.ALIASING)
 
 
 def _key(op: PrimsOp) -> Any:

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from lamella.frontend.import_fx import UnsupportedGraph, import_graph
 
 F = nn.functional
 
@@ -235,12 +238,10 @@ def test_every_op_has_a_location(recorder: Any) -> None:
 # Graphs that are not taken
 
 
-def test_what_has_no_type_runs_eagerly(recorder: Any) -> None:
-    def f(x: Tensor) -> Tensor:
-        return torch.view_as_real(torch.view_as_complex(x).conj() * 2)
-
-    check(f, torch.compile(f, backend=recorder.backend), torch.randn(4, 2))
-    assert not recorder.texts and "conjugate or negative view" in recorder.eager[0]
+def test_what_has_no_type() -> None:
+    graph = make_fx(lambda x: x.to_sparse())(torch.randn(4, 2))
+    with pytest.raises(UnsupportedGraph, match="a tensor of layout"):
+        import_graph(graph)
 
 
 def test_higher_order_operators_run_eagerly(recorder: Any) -> None:

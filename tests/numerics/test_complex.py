@@ -39,7 +39,7 @@ def test_operators(name: str, mode: str) -> None:
 
 
 def numbers(*shape: int) -> torch.Tensor:
-    return torch.randn(*shape, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
+    return torch.randn(shape, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
 
 
 def test_views_leave_as_aliases() -> None:
@@ -110,3 +110,15 @@ func.func @main(%x: !sym.t<[3], c64>, %y: !sym.t<[3], c64>) -> !sym.t<[3], c64> 
     prims = str(lamella.driver.lower(text, "prims"))
     assert prims.count("aten.view_as_real(") == 2 and prims.count("aten.view_as_complex(") == 1
     assert "aten.mul" not in prims and prims.count("prims.mul") == 4
+
+
+def test_copies_of_views_of_arguments() -> None:
+    """A copy of what a call sees an argument through is one."""
+    assert check_call(lambda x: x.float(), (numbers(),)) == []
+    assert check_call(lambda x: torch.as_strided(x, (2, 2), (1, 2)).clone(), (torch.randn(3, 4),)) == []
+
+
+def test_windows_of_one_for_all() -> None:
+    """istft adds up the windows of one row for a batch of them."""
+    x = torch.randn(1, 6, 8)
+    assert check_call(lambda x: torch.ops.aten.unfold_backward(x, [3, 18], 1, 8, 2), (x,)) == []
