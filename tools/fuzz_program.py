@@ -89,9 +89,8 @@ class Program:
         sources = [t for t in inputs if t.requires_grad]
         if wanted and sources:
             weights = [torch.ones_like(r) for r in wanted]
-            found = torch.autograd.grad(wanted, sources, weights, allow_unused=True)
-            unused: Sequence[torch.Tensor | None] = found
-            results += [t for t in unused if t is not None]
+            found: Any = torch.autograd.grad(wanted, sources, weights, allow_unused=True)
+            results += [t for t in found if t is not None]
         return [r.detach() for r in results]
 
     def smaller(self) -> Iterator[Program]:

@@ -239,7 +239,7 @@ def test_every_op_has_a_location(recorder: Any) -> None:
 
 
 def test_what_has_no_type() -> None:
-    graph = make_fx(lambda x: x.to_sparse())(torch.randn(4, 2))
+    graph = make_fx(lambda x: x.to_sparse(), tracing_mode="fake")(torch.randn(4, 2))
     with pytest.raises(UnsupportedGraph, match="a tensor of layout"):
         import_graph(graph)
 
