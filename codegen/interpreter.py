@@ -22,11 +22,13 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ..dialects import expr
 from ..dialects.aten import AtenOp
 from ..dialects.errors import LamellaError
+from ..dialects.flow import WithArguments, YieldOp
+from ..dialects.literal import HOLE
 from ..dialects.tensor import TORCH_DTYPES, SymType, TensorType
 
 Handler: TypeAlias = "Callable[[Any, Sequence[Any], Environment], tuple[Any, ...]]"
 
-_TABLES = {"prims": "interpret_prims", "loop": "interpret_loop"}
+_TABLES = {"prims": "interpret_prims", "loop": "interpret_loop", "flow": "interpret_flow"}
 
 
 class InterpreterError(LamellaError):
@@ -70,11 +72,13 @@ def run_module(module: ModuleOp, inputs: Sequence[Any], *, check: bool = False) 
 
 
 def run_block(block: Block, env: Environment) -> tuple[Any, ...]:
-    """Run the ops of a block; returns the operands of its terminator `func.return`, or () if it has none."""
+    """Run the ops of a block; returns the operands of its terminator, or () if it has none."""
     values = env.values
     for op in block.ops:
         if isinstance(op, func.ReturnOp):
             return tuple(values[v] for v in op.operands)
+        if isinstance(op, YieldOp):
+            return tuple(arguments(op, [values[v] for v in op.operands], env))
         results = handler(op)(op, [values[v] for v in op.operands], env)
         if len(results) != len(op.results):
             raise InterpreterError(f"{op.name} gave {len(results)} results, {len(op.results)} expected")
@@ -84,6 +88,15 @@ def run_block(block: Block, env: Environment) -> tuple[Any, ...]:
             if env.check:
                 check_result(env, op, result.type, value)
     return ()
+
+
+def arguments(op: WithArguments, operands: Sequence[Any], env: Environment) -> list[Any]:
+    """The arguments of control flow: the values of the operands, and the numbers among them."""
+    given = iter(operands)
+    return [
+        next(given) if value is HOLE else value if isinstance(value, float) else env.evaluate(value)
+        for value in op.arguments.value
+    ]
 
 
 def check_result(env: Environment, op: Operation, type_: Attribute, value: Any) -> None:
@@ -97,12 +110,13 @@ def check_result(env: Environment, op: Operation, type_: Attribute, value: Any) 
     same_strides = value.numel() == 0 or all(
         a == b or n == 1 for a, b, n in zip(strides, value.stride(), value.shape, strict=False)
     )
-    if sizes != tuple(value.shape) or value.dtype is not _torch_dtype(type_) or not same_strides:
+    if sizes != tuple(value.shape) or value.dtype is not torch_dtype(type_) or not same_strides:
         seen = f"sizes {list(value.shape)}, strides {list(value.stride())}, dtype {str(value.dtype)[6:]}"
         raise InterpreterError(f"{op.name} gave a tensor of {seen}, but its type is {type_} at {env.symbols}")
 
 
-def _torch_dtype(type_: TensorType) -> torch.dtype:
+def torch_dtype(type_: TensorType) -> torch.dtype:
+    """torch's name for the elements of a type."""
     return getattr(torch, TORCH_DTYPES[type_.dtype])
 
 
@@ -159,7 +173,7 @@ def _check_tensor(i: int, type_: TensorType, value: Any) -> None:
         raise InterpreterError(f"input #{i} must be a tensor, got {type(value).__name__}")
     if value.dim() != type_.rank:
         raise InterpreterError(f"input #{i} has rank {value.dim()}, but {type_} has rank {type_.rank}")
-    if value.dtype is not _torch_dtype(type_):
+    if value.dtype is not torch_dtype(type_):
         raise InterpreterError(f"input #{i} has dtype {str(value.dtype)[6:]}, but {type_} wants {type_.dtype}")
 
 

@@ -30,6 +30,7 @@ DIALECTS: dict[str, str] = {
     "prims": f"{_LAMELLA}.prims:PRIMS",
     "loop": f"{_LAMELLA}.loop:LOOP",
     "host": f"{_LAMELLA}.host:HOST",
+    "flow": f"{_LAMELLA}.flow:FLOW",
     "tt": f"{_LAMELLA}.tt:TT",
     "gpu": f"{_LAMELLA}.tt_foreign:GPU",
 }

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import sympy
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from . import expr, host, loop
+from . import expr, flow, host, loop
 from .errors import LamellaVerifyError
 from .literal import Literal
 from .loop_attrs import DimsAttr, IndexAttr, PredAttr
@@ -41,7 +41,7 @@ def verify_program(module: ModuleOp, symbols: dict[str, Operation]) -> None:
     for op in module.ops:
         if op.name in ("func.func", "host.func") and len(op.regions[0].blocks) == 1:
             _verify_sizes(op)
-            for inner in op.regions[0].block.ops:
+            for inner in flow.all_ops(op.regions[0].block):
                 if isinstance(inner, (loop.LaunchOp, host.LaunchOp)):
                     _verify_launch(inner, symbols)
                 elif isinstance(inner, host.TogetherOp):
@@ -61,19 +61,30 @@ def _verify_sizes(function: Operation) -> None:
     block = function.regions[0].block
     known = set(_given(a.type for a in block.args))
     _expect_known(function, (a.type for a in block.args), known, "argument")
+    _verify_block(block, known)
+
+
+def _verify_block(block: Block, known: set[str]) -> None:
+    """Check the sizes in a block; those that it gives join `known`."""
     for op in block.ops:
         types = [r.type for r in op.results]
         # What is read from data; torch may give it as a part of a sum.
-        known |= {s for t in types for s in _symbols(t) if s[0] in "uz"}
+        known |= {s for t in types for s in size_names(t) if s[0] in "uz"}
         _expect_known(op, (*op.properties.values(), *types), known, "op")
         for region in op.regions:
+            if isinstance(op, flow.FlowOp):  # what a region gives is not known outside
+                args = [a.type for a in region.block.args]
+                inside = known | {s for t in args for s in size_names(t) if s[0] in "uz"}
+                _expect_known(op, args, inside, "argument")
+                _verify_block(region.block, inside)
+                continue
             for inner in region.walk():
                 _expect_known(inner, (*inner.properties.values(), *(r.type for r in inner.results)), known, "op")
 
 
 def _expect_known(op: Operation, attributes: Iterable[Attribute], known: set[str], what: str) -> None:
     for attribute in attributes:
-        for name in _symbols(attribute):
+        for name in size_names(attribute):
             if name not in known:
                 raise LamellaVerifyError(
                     op,
@@ -92,7 +103,7 @@ def _given(types: Iterable[Attribute]) -> Iterator[str]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _symbols(attribute: Attribute) -> frozenset[str]:
+def size_names(attribute: Attribute) -> frozenset[str]:
     """Names of the sizes in an attribute or type."""
     return frozenset(s.name for e in _expressions(attribute) for s in expr.symbols(e) if _SIZE.fullmatch(s.name))
 

@@ -18,9 +18,11 @@ from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Node
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
     ArrayAttr,
     DictionaryAttr,
     IntegerAttr,
+    LocationAttr,
     ModuleOp,
     NoneType,
     StringAttr,
@@ -35,16 +37,14 @@ from ..dialects.aten import AtenOp, op_class
 from ..dialects.literal import HOLE, Value
 from ..dialects.schema import normalize, symbolic
 from ..dialects.tensor import SymType, TensorType
+from .graph_parts import UnsupportedGraph, held_constants, parts_of
+from .import_flow import add_flow
 from .locations import location
 from .outputs import Output, OutputRecipe, bindings
 from .torch_compat import is_marked, is_plain_tensor, symbol_hints, with_effects
 from .traced_types import NoType, TracedTypes
 
 aten = torch.ops.aten
-
-
-class UnsupportedGraph(Exception):
-    """A graph that this level cannot express. The message names the node and the reason; the caller runs it eagerly."""
 
 
 Bound: TypeAlias = "Value | SSAValue"
@@ -75,48 +75,34 @@ def import_graph(graph: GraphModule, names: Mapping[str, str] | None = None) -> 
 
     Raises UnsupportedGraph, never another error, for a graph that is valid for torch.
     """
-    return _Importer(graph, names or {}).run()
+    return Importer(graph, names or {}).run()
 
 
-class _Importer:
-    def __init__(self, graph: GraphModule, names: Mapping[str, str]) -> None:
+class Importer:
+    """One graph, or, with `outer`, a graph that a call in another graph takes."""
+
+    def __init__(self, graph: GraphModule, names: Mapping[str, str], outer: Importer | None = None) -> None:
         self.graph = graph
         self.names = names
+        self.held = parts_of(graph).held
         self.block = Block()
         self.env: dict[Node, Bound] = {}
-        self.types = TracedTypes()
-        self.classes: dict[Any, type[AtenOp]] = {}
-        self.constants: dict[str, torch.Tensor] = {}
+        self.types = TracedTypes() if outer is None else outer.types
+        self.classes: dict[Any, type[AtenOp]] = {} if outer is None else outer.classes
+        self.constants: dict[Node, torch.Tensor] = {}
+        """Tensors that the graph holds, and graphs in it."""
         self.root: dict[SSAValue, SSAValue] = {}
         self.mutated: set[SSAValue] = set()
         self.scalars: dict[sympy.Symbol, SSAValue] = {}
 
     def run(self) -> ImportedGraph:
-        placeholders: list[Node] = []
-        output: Node | None = None
-        constants: list[Node] = []
-        calls: list[Node] = []
-        for node in self.graph.graph.nodes:
-            match node.op:
-                case "placeholder":
-                    placeholders.append(node)
-                case "get_attr":
-                    constants.append(node)
-                case "call_function":
-                    if isinstance(node.target, HigherOrderOperator) and node.target is not with_effects:
-                        raise UnsupportedGraph(f"node {node.name}: higher-order operator {node.target}")
-                    calls.append(node)
-                case "output":
-                    output = node
-                case _:
-                    raise UnsupportedGraph(f"node {node.name}: {node.op} {node.target}")
-        assert output is not None
-        for node in constants:
-            self.add_constant(node)
-        self.add_arguments([*placeholders, *constants])
-        for node in calls:
+        parts = parts_of(self.graph)
+        self.constants = held_constants(self.graph)
+        placeholders = parts.placeholders
+        self.add_arguments([*placeholders, *self.constants])
+        for node in parts.calls:
             self.add_call(node)
-        results, outputs = self.add_return(output)
+        results, outputs = self.add_return(parts.output)
         self.check_symbols()
         attributes = [self.argument_attributes(n, a) for n, a in zip(self.env, self.block.args, strict=False)]
         function = func.FuncOp(
@@ -125,7 +111,7 @@ class _Importer:
             Region(self.block),
             arg_attrs=ArrayAttr(attributes) if any(a.data for a in attributes) else None,
         )
-        self.add_missing_locations(function)
+        function.location = self.add_missing_locations()
         return ImportedGraph(
             ModuleOp([function], attributes=self.module_attributes()),
             list(self.constants.values()),
@@ -134,12 +120,12 @@ class _Importer:
             self.types.devices,
         )
 
-    def add_missing_locations(self, function: func.FuncOp) -> None:
-        """Nodes that AOTAutograd made without a trace, and the return, are of the line before them; the function is of
-        the first line, and an argument of the line that uses it first.
+    def add_missing_locations(self) -> LocationAttr:
+        """Nodes that AOTAutograd made without a trace, and the return, are of the line before them, an argument is
+        of the line that uses it first. Returns the first line.
         """
-        places = [op.location for op in self.block.ops if not isinstance(op.location, UnknownLoc)]
-        place = function.location = places[0] if places else function.location
+        places = (op.location for op in self.block.ops if not isinstance(op.location, UnknownLoc))
+        first = place = next(places, UNKNOWN_LOC)
         for op in self.block.ops:
             if isinstance(op.location, UnknownLoc):
                 op.location = place
@@ -149,7 +135,8 @@ class _Importer:
                     operand.location = place
         for argument in self.block.args:
             if isinstance(argument.location, UnknownLoc):
-                argument.location = function.location
+                argument.location = first
+        return first
 
     def value_type(self, node: Node) -> Attribute:
         value = node.meta.get("val")
@@ -168,21 +155,14 @@ class _Importer:
                 argument.location = place
             self.env[node] = argument
 
-    def add_constant(self, node: Node) -> None:
-        name = str(node.target)
-        value: Any = self.graph
-        for part in name.split("."):
-            value = getattr(value, part, None)
-        if not isinstance(value, torch.Tensor):
-            raise UnsupportedGraph(f"node {node.name}: constant {name} is a {type(value).__name__}, not a tensor")
-        if "val" not in node.meta:
-            node.meta["val"] = value
-        self.constants[node.name] = value
-
     def add_call(self, node: Node) -> None:
         target, value = node.target, node.meta.get("val")
         if target is with_effects:
             self.add_effect(node)
+            return
+        if isinstance(target, HigherOrderOperator):
+            if not add_flow(self, node):
+                raise UnsupportedGraph(f"node {node.name}: higher-order operator {target}")
             return
         if target is operator.getitem:
             source = self.resolve(node.args[0])
@@ -195,6 +175,10 @@ class _Importer:
         if not isinstance(target, OpOverload):
             raise UnsupportedGraph(f"node {node.name}: {_describe(target)} is not an ATen operator")
         self.add_operator(node, target, node.args, value)
+
+    def inner(self, graph: GraphModule) -> Importer:
+        """An importer of a graph that a call in this one takes."""
+        return Importer(graph, {}, self)
 
     def add_effect(self, node: Node) -> None:
         """A call with a token that orders it after the one that gave the token: here all calls are in order."""
@@ -267,6 +251,10 @@ class _Importer:
     def bind_results(self, node: Node, op: Operation, value: Any) -> None:
         results = iter(op.results)
         self.env[node] = self.bind(value, results)
+        self.name_results(node, op)
+
+    def name_results(self, node: Node, op: Operation) -> None:
+        """The results are called as the node is, and the symbols in them are known from there on."""
         for result in op.results:
             result.name_hint = node.name
             if isinstance(result.type, SymType):
@@ -341,7 +329,7 @@ class _Importer:
 
     def argument_attributes(self, node: Node, argument: SSAValue) -> DictionaryAttr:
         attributes: dict[str, Attribute] = {}
-        if node.name in self.constants:
+        if node in self.constants:
             attributes["lamella.constant"] = StringAttr(str(node.target))
         elif (name := self.names.get(node.name)) is not None:
             attributes["lamella.name"] = StringAttr(name)

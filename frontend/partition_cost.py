@@ -186,7 +186,7 @@ def _is_pure(node: Node) -> bool:
 
 def _kind(node: Node) -> Kind:
     from ..lowering.aten_to_prims import RULES
-    from ..lowering.decompositions_matmul import PRODUCTS
+    from ..lowering.products import FACTORS
 
     target = node.target
     if target is operator.getitem:
@@ -198,7 +198,7 @@ def _kind(node: Node) -> Kind:
         return Kind.RANDOM
     name = op_name(target)
     entry = RULES.get(name)
-    if entry is None or name in PRODUCTS:
+    if entry is None or name in FACTORS:
         return Kind.CALL
     return Kind.VIEW if entry.alias else Kind.FUSED
 

@@ -12,12 +12,12 @@ from typing import Final
 import sympy
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import expr
 from ..dialects.aten import AtenOp
+from ..dialects.flow import bodies
 from ..dialects.literal import Value
 from ..dialects.tensor import SymType, TensorType
 
@@ -39,12 +39,7 @@ class AtenCanonicalize(ModulePass):
     statistics: dict[str, int] = field(default_factory=dict, init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        dropped = sum(
-            canonicalize(function.body.block)
-            for function in op.ops
-            if isinstance(function, FuncOp) and not function.is_declaration
-        )
-        self.statistics["calls dropped"] = dropped
+        self.statistics["calls dropped"] = sum(canonicalize(body.block) for body in bodies(op))
 
 
 def canonicalize(block: Block) -> int:

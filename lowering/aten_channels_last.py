@@ -15,12 +15,12 @@ from typing import Any, Final, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import expr
 from ..dialects.aten import AtenOp, lookup
+from ..dialects.flow import bodies
 from ..dialects.tensor import TensorType
 from .aten_to_prims import remake, size_hints
 from .fuse_cost import Hints
@@ -50,19 +50,15 @@ class AtenChannelsLast(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         hints = Hints(size_hints(op))
-        self.statistics["convolutions"] = sum(
-            _relayout(function, hints)
-            for function in op.ops
-            if isinstance(function, FuncOp) and not function.is_declaration
-        )
+        self.statistics["convolutions"] = sum(_relayout(body, hints) for body in bodies(op))
 
 
-def _relayout(function: FuncOp, hints: Hints) -> int:
-    """Change the regions of a function that are worth it; how many convolutions they hold."""
-    regions = [r for r in _regions(function.body.block) if r.saved(hints) > r.copied(hints)]
+def _relayout(body: Region, hints: Hints) -> int:
+    """Change the regions of a body that are worth it; how many convolutions they hold."""
+    regions = [r for r in _regions(body.block) if r.saved(hints) > r.copied(hints)]
     if not regions:
         return 0
-    _Rewrite({v for r in regions for v in r.images}).run(function)
+    _Rewrite({v for r in regions for v in r.images}).run(body)
     return sum(len(r.convolutions) for r in regions)
 
 
@@ -164,8 +160,8 @@ class _Rewrite:
         self.ops: list[Operation] = []
         self.copies: dict[tuple[SSAValue, TensorType], SSAValue] = {}
 
-    def run(self, function: FuncOp) -> None:
-        old = function.body.block
+    def run(self, body: Region) -> None:
+        old = body.block
         new = Block(arg_types=[a.type for a in old.args])
         values: dict[SSAValue, SSAValue] = {}
         for before, after in zip(old.args, new.args, strict=True):
@@ -186,8 +182,8 @@ class _Rewrite:
                 if before in self.images:
                     after._type = channels_last(cast(TensorType, before.type))  # pyright: ignore[reportPrivateUsage]
         new.add_ops(self.ops)
-        function.body.detach_block(old)
-        function.body.add_block(new)
+        body.detach_block(old)
+        body.add_block(new)
 
     def _copy(self, value: SSAValue, wanted: Attribute, op: Operation) -> SSAValue:
         """The value in that type."""

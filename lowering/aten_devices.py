@@ -10,11 +10,11 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects.aten import AtenOp, lookup
+from ..dialects.flow import bodies
 from ..dialects.tensor import TensorType
 from .aten_to_prims import RULES
 
@@ -27,8 +27,7 @@ class AtenDevices(ModulePass):
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        functions = [f for f in op.ops if isinstance(f, FuncOp) and not f.is_declaration]
-        self.statistics["copies"] = sum(_move(f.body.block) for f in functions)
+        self.statistics["copies"] = sum(_move(body.block) for body in bodies(op))
 
 
 def _move(block: Block) -> int:

@@ -15,13 +15,13 @@ from typing import Final, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import expr
 from ..dialects.aten import AtenOp, lookup
 from ..dialects.expr import Dim
+from ..dialects.flow import bodies
 from ..dialects.tensor import TensorType, itemsize
 from .aten_to_prims import size_hints
 from .fuse_cost import Hints
@@ -44,13 +44,7 @@ class AtenPadProducts(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         hints = Hints(size_hints(op))
-        products = [
-            o
-            for f in op.ops
-            if isinstance(f, FuncOp) and not f.is_declaration
-            for o in f.body.block.ops
-            if isinstance(o, AtenOp) and o.name in PRODUCTS
-        ]
+        products = [o for body in bodies(op) for o in body.block.ops if isinstance(o, AtenOp) and o.name in PRODUCTS]
         self.statistics["products"] = sum(_pad(o, hints) for o in products)
 
 

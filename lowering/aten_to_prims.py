@@ -12,11 +12,11 @@ from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, NameLoc, StringAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects.aten import AtenOp
+from ..dialects.flow import FlowOp, bodies
 from ..dialects.hints import size_hints
 from ..dialects.tensor import SymType
 from . import (
@@ -94,11 +94,10 @@ class AtenToPrims(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         self.statistics.clear()
         hints = size_hints(op)
-        for function in op.ops:
-            if isinstance(function, FuncOp) and not function.is_declaration:
-                self._lower(function, hints)
+        for body in bodies(op):
+            self._lower(body, hints)
 
-    def _lower(self, function: FuncOp, hints: Mapping[str, int]) -> None:
+    def _lower(self, body: Region, hints: Mapping[str, int]) -> None:
         b = Builder(hints)
         pairs = Pairs(b, lambda op, values: b.ops.append(remake(op, values)))
         counts = self.statistics
@@ -123,8 +122,8 @@ class AtenToPrims(ModulePass):
             ):
                 b.floats[t.expr] = Value(b, values[op.operands[0]])
 
-        rebuild(function, b, lower, pairs.values)
-        join_draws(function)
+        rebuild(body, b, lower, pairs.values)
+        join_draws(body.block)
 
     def _decompose(self, b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> list[SSAValue] | None:
         replaced = decompose(b, op, value_of)
@@ -140,16 +139,16 @@ class AtenToPrims(ModulePass):
 
 
 def rebuild(
-    function: FuncOp,
+    body: Region,
     b: Builder,
     lower: Callable[[Operation, dict[SSAValue, SSAValue]], None],
     values: dict[SSAValue, SSAValue],
 ) -> None:
-    """Replace the body of a function of one block by the ops that `lower` appends to `b`, op by op.
+    """Replace the one block of a body by the ops that `lower` appends to `b`, op by op.
 
     `lower` enters the values that replace the results of its op into `values`.
     """
-    old = function.body.block
+    old = body.block
     new = Block(arg_types=[a.type for a in old.args])
     for before, after in zip(old.args, new.args, strict=True):
         after.name_hint, after.location = before.name_hint, before.location
@@ -157,13 +156,15 @@ def rebuild(
     for op in old.ops:
         lower(op, values)
     new.add_ops(b.ops)
-    function.body.detach_block(old)
-    function.body.add_block(new)
+    body.detach_block(old)
+    body.add_block(new)
 
 
 def remake(op: Operation, values: dict[SSAValue, SSAValue]) -> Operation:
-    """A copy of `op` on the mapped operands; its results enter the mapping."""
-    if op.regions or op.successors:
+    """`op` on the mapped operands; its results enter the mapping. Regions of control flow move there."""
+    if isinstance(op, FlowOp):
+        copy: Operation = op.rebuilt([values[v] for v in op.operands])
+    elif op.regions or op.successors:
         copy = op.clone(values)
     else:
         copy = type(op).create(

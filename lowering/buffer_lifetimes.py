@@ -1,4 +1,4 @@
-"""Which memory a value of the main function stands for, how long it is needed, and who else may hold it."""
+"""Which memory a value of a body stands for, how long it is needed, and who else may hold it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from xdsl.dialects import func
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects.aten import AtenOp
+from ..dialects.flow import TERMINATORS, FlowOp
 from ..dialects.loop import LaunchOp, ViewOp
 from ..dialects.tensor import TensorType
 
@@ -69,7 +69,7 @@ class Lifetimes:
             memory.last = position
             if not memory.uses or memory.uses[-1][1] is not op:
                 memory.uses.append((position, op))
-            if isinstance(op, func.ReturnOp):
+            if isinstance(op, TERMINATORS):
                 memory.returned = True
             elif isinstance(op, AtenOp) and not op.name.startswith("aten."):
                 memory.kept = True
@@ -90,7 +90,9 @@ class Lifetimes:
             if own is not None and possible:
                 self.of[result] = (own, *_union(self.of.get(v, ()) for v in possible))
             return
-        self._make(result, position)
+        own = self._make(result, position)
+        if own is not None and isinstance(op, FlowOp):  # a region may yield what it was given
+            self.of[result] = (own, *_union(self.of.get(v, ()) for v in op.operands))
 
 
 def steps(ops: Iterable[Operation]) -> list[list[Operation]]:

@@ -23,6 +23,7 @@ from xdsl.passes import ModulePass
 from ..dialects import expr, host
 from ..dialects.aten import AtenOp, lookup
 from ..dialects.errors import LamellaError
+from ..dialects.flow import FlowOp, YieldOp
 from ..dialects.hints import size_hints
 from ..dialects.loop import KernelOp, LaunchOp, ViewOp
 from ..dialects.loop_attrs import IndexAttr
@@ -53,8 +54,15 @@ class Bufferize(ModulePass):
         kernels = {o.sym_name.data: o for o in op.ops if isinstance(o, KernelOp)}
         hints = size_hints(op)
         for function in [o for o in op.ops if isinstance(o, func.FuncOp)]:
-            program = _Rewrite(function, kernels, hints)
-            new = program.run()
+            program = _Rewrite(function.body.block, kernels, hints, function)
+            new = host.FuncOp.make(
+                function.sym_name.data,
+                function.function_type,
+                program.run(),
+                arg_attrs=function.arg_attrs,
+                attributes=dict(function.attributes),
+                location=function.location,
+            )
             op.body.block.insert_ops_before([*program.made, new], function)
             function.detach()
             function.erase()
@@ -72,18 +80,27 @@ def _drop_unused(module: ModuleOp, replaced: set[str]) -> None:
 
 
 class _Rewrite:
-    """One function."""
+    """One body: that of a function, or, with `outer`, a region of control flow in it."""
 
-    def __init__(self, function: func.FuncOp, kernels: dict[str, KernelOp], hints: Mapping[str, int]):
-        self.function = function
+    def __init__(
+        self,
+        old: Block,
+        kernels: dict[str, KernelOp],
+        hints: Mapping[str, int],
+        around: Operation,
+        outer: _Rewrite | None = None,
+    ):
+        self.old = old
+        self.around = around
+        self.outer = outer
         self.kernels = kernels
-        self.made: list[KernelOp] = []
+        self.made: list[KernelOp] = [] if outer is None else outer.made
         """Variants of kernels."""
-        self.replaced: set[str] = set()
+        self.replaced: set[str] = set() if outer is None else outer.replaced
         """Kernels that some launch has a variant of."""
         self.hints = hints
-        self.lifetimes = Lifetimes(function.body.block)
-        self.block = Block(arg_types=[a.type for a in function.body.block.args])
+        self.lifetimes = Lifetimes(old)
+        self.block = Block(arg_types=[a.type for a in old.args])
         self.values: dict[SSAValue, SSAValue] = {}
         self.slots: dict[Memory, Any] = {}
         self.arenas: dict[str, SSAValue] = {}
@@ -94,15 +111,18 @@ class _Rewrite:
         """Results of launches that are written over an operand, with its number."""
         self.done: set[Operation] = set()
         """Copies that are not needed for that reason."""
-        self.counts = {"slots": 0, "in place": 0, "tensors": 0, "mutated": 0, "arena bytes": 0}
+        zeros = dict.fromkeys(("slots", "in place", "tensors", "mutated", "arena bytes"), 0)
+        self.counts = zeros if outer is None else outer.counts
+        self.early: frozenset[Any] = self._early_symbols()
+        """Symbols that are known before anything of the body has run: those of the arguments."""
 
-    def run(self) -> host.FuncOp:
-        function, old = self.function, self.function.body.block
-        for a, b in zip(old.args, self.block.args, strict=True):
+    def run(self) -> Block:
+        for a, b in zip(self.old.args, self.block.args, strict=True):
             b.name_hint, b.location = a.name_hint, a.location
             self.values[a] = b
-        self._checks()
-        self._find_mutations()
+        if isinstance(self.around, func.FuncOp):
+            self._checks(self.around)
+            self._find_mutations()
         self._plan()
         drops = self._drops()
         for position, step in enumerate(self.lifetimes.steps):
@@ -112,14 +132,7 @@ class _Rewrite:
                 self._together(cast("list[LaunchOp]", step))
             if dead := drops.get(position):
                 self._add(host.DropOp.create(operands=[self.values[v] for v in dead], location=step[-1].location))
-        return host.FuncOp.make(
-            function.sym_name.data,
-            function.function_type,
-            self.block,
-            arg_attrs=function.arg_attrs,
-            attributes=dict(function.attributes),
-            location=function.location,
-        )
+        return self.block
 
     def _add(self, op: Operation) -> Operation:
         self.block.add_op(op)
@@ -129,21 +142,20 @@ class _Rewrite:
         self.values[old] = new
         new.name_hint = old.name_hint
 
-    def _checks(self) -> None:
-        attributes = self.function.arg_attrs.data if self.function.arg_attrs is not None else ()
+    def _checks(self, function: func.FuncOp) -> None:
+        attributes = function.arg_attrs.data if function.arg_attrs is not None else ()
         for i, a in enumerate(self.block.args):
             name = attributes[i].data.get("lamella.name") if i < len(attributes) else None
             label = name if isinstance(name, StringAttr) else StringAttr(a.name_hint or f"argument {i}")
-            self._add(host.CheckOp.create(operands=[a], properties={"label": label}, location=self.function.location))
+            self._add(host.CheckOp.create(operands=[a], properties={"label": label}, location=function.location))
 
     # ---------------------------------------------------------------------------------------------------------- memory
 
     def _plan(self) -> None:
         """Finds the memory that may lie in the arena, and where."""
-        early = self._early_symbols()
         planned: dict[str, list[Memory]] = {}
         for memory in self.lifetimes.memories:
-            if self._may_share(memory, early):
+            if self._may_share(memory):
                 planned.setdefault(_device(memory.value), []).append(memory)
         for device, memories in planned.items():
             self._plan_arena(device, memories)
@@ -156,7 +168,7 @@ class _Rewrite:
         if device != "cpu":
             properties["device"] = StringAttr(device)
         arena = self._add(
-            host.ArenaOp.create(properties=properties, result_types=[host.ARENA], location=self.function.location)
+            host.ArenaOp.create(properties=properties, result_types=[host.ARENA], location=self.around.location)
         )
         self.arenas[device] = arena.results[0]
         self.slots |= {m: offset for c, offset in zip(chains, found.offsets, strict=True) for m in c}
@@ -249,9 +261,8 @@ class _Rewrite:
         self.counts["mutated"] += 1
 
     def _early_symbols(self) -> frozenset[Any]:
-        """Symbols that are known before anything has run: those of the arguments."""
-        found: set[Any] = set()
-        for a in self.function.body.block.args:
+        found: set[Any] = set() if self.outer is None else set(self.outer.early)
+        for a in self.old.args:
             if isinstance(a.type, TensorType):
                 for d in (*a.type.shape, *a.type.strides):
                     found |= expr.symbols(d)
@@ -259,13 +270,13 @@ class _Rewrite:
                 found |= expr.symbols(a.type.expr)
         return frozenset(found)
 
-    def _may_share(self, memory: Memory, early: frozenset[Any]) -> bool:
+    def _may_share(self, memory: Memory) -> bool:
         op = memory.value.owner
         if memory.returned or memory.kept or memory.value in self.written or not isinstance(op, Operation):
             return False
         if not (isinstance(op, LaunchOp) or _out_variant(op)):
             return False
-        return expr.symbols(storage_bytes(cast(TensorType, memory.value.type))) <= early
+        return expr.symbols(storage_bytes(cast(TensorType, memory.value.type))) <= self.early
 
     def _buffer(self, result: SSAValue, op: Operation) -> SSAValue:
         """Memory for a result that is written by `op`."""
@@ -306,6 +317,8 @@ class _Rewrite:
         end = len(self.lifetimes.steps) - 2  # the last op before the return; releasing there is what the exit does
         for memory in self.lifetimes.memories:
             lies_here = memory in self.slots or memory.value in self.written
+            if self.outer is not None and memory.first < 0:
+                continue  # whoever gave it drops it
             if not memory.returned and not lies_here and 0 <= memory.last < end:
                 drops.setdefault(memory.last, []).extend(dict.fromkeys([memory.value, *memory.aliases]))
         return {position: list(dict.fromkeys(values)) for position, values in drops.items()}
@@ -326,11 +339,24 @@ class _Rewrite:
                 self._bind(op.res, self._add(view).results[0])
             case AtenOp():
                 self._call(op)
+            case FlowOp():
+                self._flow(op)
+            case YieldOp():
+                self._add(op.clone(self.values)).location = op.location
             case func.ReturnOp():
                 returned = [self.values[v] for v in op.operands]
                 self._add(host.ReturnOp.create(operands=returned, location=op.location))
             case _:
                 raise LamellaError(f"bufferize: {op.name} has no place in a host program")
+
+    def _flow(self, op: FlowOp) -> None:
+        for region in op.regions:
+            new = _Rewrite(region.block, self.kernels, self.hints, op, self).run()
+            region.detach_block(region.block)
+            region.add_block(new)
+        made = self._add(op.rebuilt([self.values[v] for v in op.operands]))
+        for old, result in zip(op.results, made.results, strict=True):
+            self._bind(old, result)
 
     def _together(self, ops: list[LaunchOp]) -> None:
         launches = [self._launch(op) for op in ops]

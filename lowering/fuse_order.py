@@ -10,7 +10,9 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Pure
 
 from ..dialects.aten import AtenOp
+from ..dialects.flow import FlowOp, all_ops
 from ..dialects.loop import NestOp, ScatterOp, ViewOp
+from ..dialects.verify_program import size_names
 from .fuse_graph import Node
 from .fuse_groups import Cluster
 
@@ -22,6 +24,7 @@ class Order:
         self.ops = ops
         self._alias: dict[SSAValue, SSAValue] = {}
         self._chained = [i for i, o in enumerate(ops) if _is_impure(o)]
+        self._given = _given(ops)
         self.mutations: dict[SSAValue, list[int]] = {}
         """Values whose storage is written to, with the positions of the ops that do."""
         changed: dict[SSAValue, list[int]] = {}
@@ -42,8 +45,18 @@ class Order:
         return self._alias.get(v, v)
 
     def after(self, n: Node) -> list[int]:
-        """The ops that a nest must follow because they change what it reads: the last of each, which follow others."""
-        return [i for r in n.reads if (i := self._last_write(r.source, n.number)) is not None]
+        """The ops that a nest must follow because they change what it reads: the last of each, which follow others; and
+        those that read its sizes from data.
+        """
+        writes = [i for r in n.reads if (i := self._last_write(r.source, n.number)) is not None]
+        return [*writes, *self._sizes(n.op)]
+
+    def _sizes(self, o: Operation) -> set[int]:
+        """The ops that give the sizes that an op needs, which no operand may tell."""
+        if not self._given:
+            return set()
+        given = {self._given[s] for s in _size_names(o) if s in self._given}
+        return {i for i in given if self.ops[i] is not o}
 
     def _last_write(self, v: SSAValue, before: int) -> int | None:
         writes = self.mutations.get(v)
@@ -63,7 +76,7 @@ class Order:
             fused = isinstance(o, (NestOp, ScatterOp))
             if not fused:
                 writes = (self._last_write(v, i) for v in o.operands)
-                deps[i] = {w for w in writes if w is not None}
+                deps[i] = {w for w in writes if w is not None} | self._sizes(o)
                 if _is_impure(o):
                     if last is not None:
                         deps[i].add(last)
@@ -104,14 +117,39 @@ def in_order(clusters: Mapping[int, Cluster]) -> list[Cluster]:
     return ordered
 
 
+def _given(ops: list[Operation]) -> dict[str, int]:
+    """The sizes that are read from data, each with the position of the op that does."""
+    found: dict[str, int] = {}
+    if not any(s[0] in "uz" for o in ops for r in o.results for s in size_names(r.type)):
+        return found
+    seen: set[str] = set()
+    for i, o in enumerate(ops):
+        seen.update(s for a in (*o.operand_types, *o.properties.values()) for s in size_names(a))
+        made = {s for r in o.results for s in size_names(r.type)} - seen
+        seen |= made
+        if not isinstance(o, (NestOp, ScatterOp, ViewOp)):
+            found |= dict.fromkeys(made, i)
+    return found
+
+
+def _size_names(o: Operation) -> set[str]:
+    """The sizes in an op and in its regions."""
+    attributes = (*o.properties.values(), *(r.type for r in o.results))
+    inner = (i for region in o.regions for block in region.blocks for i in block.ops)
+    return {s for a in attributes for s in size_names(a)}.union(*map(_size_names, inner))
+
+
 def _is_impure(o: Operation) -> bool:
     """Whether an op writes to its operands, or has a state of its own such as the random generator's."""
+    if isinstance(o, FlowOp):
+        return any(_is_impure(inner) for region in o.regions for inner in all_ops(region.block))
     return isinstance(o, AtenOp) and not o.has_trait(Pure) and not o.schema.is_view
 
 
 def _written(o: Operation) -> list[SSAValue]:
     """The operands that an op writes to."""
-    assert isinstance(o, AtenOp)
+    if not isinstance(o, AtenOp):  # control flow changes none
+        return []
     values = (v for a, v in zip(o.schema.args, o.args(), strict=True) if a.mutated)
     return [w for v in values for w in (v if isinstance(v, tuple) else (v,)) if isinstance(w, SSAValue)]
 

@@ -96,17 +96,17 @@ def _prepare_results(host: HostLowering, op: AtenOp) -> int:
     return host.frame.own(len(op.results))
 
 
-def _finish_results(host: HostLowering, op: AtenOp, first: int) -> None:
-    """Names what came back, binds the symbols that its sizes introduce, and sees that it is what the types say."""
+def finish_results(host: HostLowering, operator: str, results: Sequence[SSAValue], first: int) -> None:
+    """Names what came back from an operator, binds symbols that its sizes introduce, and compares it with the types."""
     from .host_to_llvm import Buffer
 
     frame = host.frame
-    name = frame.object_index(DictionaryAttr({"name": StringAttr(op.name)}))
-    for i, result in enumerate(op.results):
+    name = frame.object_index(DictionaryAttr({"name": StringAttr(operator)}))
+    for i, result in enumerate(results):
         if not isinstance(type := result.type, TensorType):
             continue
         place = frame.owned_at(first + i)
-        _bind_sizes(host, type, place)
+        bind_sizes(host, type, place)
         buffer = host.buffers[result] = Buffer(type)
         buffer.owned = first + i
         if all(isinstance(use.operation, DropOp) for use in result.uses):
@@ -117,7 +117,8 @@ def _finish_results(host: HostLowering, op: AtenOp, first: int) -> None:
         buffer.handle, buffer.data = frame.load(place), frame.load(data)
 
 
-def _bind_sizes(host: HostLowering, type: TensorType, place: SSAValue) -> None:
+def bind_sizes(host: HostLowering, type: TensorType, place: SSAValue) -> None:
+    """Give the symbols that stand alone in a type their value, from the tensor in a place of the frame."""
     frame, b = host.frame, host.frame.b
     for what, dims in (("aoti_torch_get_size", type.shape), ("aoti_torch_get_stride", type.strides)):
         for i, d in enumerate(dims):
@@ -175,8 +176,8 @@ def _call_shim(host: HostLowering, op: AtenOp, shim: str) -> None:
     frame.succeeded(code)
     if first is not None:
         for i, word in numbers.items():
-            _bind_scalar(host, cast(SymType, op.results[i].type), word)
-        _finish_results(host, op, first)
+            bind_scalar(host, cast(SymType, op.results[i].type), word)
+        finish_results(host, op.name, op.results, first)
         return
     for i, result in enumerate(op.results):
         written = [v for j in schema.aliases(i) for v in [op.args()[j]]]
@@ -258,15 +259,16 @@ def _call_python(host: HostLowering, op: AtenOp) -> None:
     frame.checked("lamella_call", frame.self_, index, argv, count, *into)
     for i, result in enumerate(op.results):
         if isinstance(type := result.type, SymType):
-            _bind_scalar(host, type, b.gep(scalars, i, i64))
-    _finish_results(host, op, first)
+            bind_scalar(host, type, b.gep(scalars, i, i64))
+    finish_results(host, op.name, op.results, first)
 
 
 def _result_kind(result: SSAValue) -> int:
     return SCALAR_KINDS[result.type.dtype] if isinstance(result.type, SymType) else 0
 
 
-def _bind_scalar(host: HostLowering, type: SymType, word: SSAValue) -> None:
+def bind_scalar(host: HostLowering, type: SymType, word: SSAValue) -> None:
+    """Give the symbol of a scalar the value in a word of the frame."""
     frame = host.frame
     symbol = type.expr
     if isinstance(symbol, sympy.Eq) and symbol.rhs == 1:

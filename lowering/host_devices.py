@@ -97,6 +97,7 @@ class Gpus:
         """The kernels, each with its GPU, the number of its buffers, and whether its sizes have 32 bits."""
         self.places = max((len(op.operands) + len(op.sizes) for op in launches), default=0) + SCRATCH_POINTERS
         self.streams: dict[int, SSAValue] = {}
+        self.current: int | None = None
 
     def enter(self) -> None:
         """Makes the first GPU current and asks torch for the streams. An error leaves with what has been made."""
@@ -118,13 +119,17 @@ class Gpus:
         if self.devices:
             self.frame.call("lamella_cuda_leave", self.guard)
 
+    def use(self, device: int | None) -> None:
+        """Makes that GPU current."""
+        if device is not None and device != self.current:
+            self.frame.checked("lamella_cuda_use", self.frame.i32(device), self.guard)
+            self.current = device
+
     def launch(self, op: host.LaunchOp, data: Sequence[SSAValue]) -> None:
         """Launches the kernel on its buffers, which lie at `data`."""
         frame, b = self.frame, self.frame.b
         device = launch_device(op)
-        if device != self.current:
-            frame.checked("lamella_cuda_use", frame.i32(device), self.guard)
-            self.current = device
+        self.use(device)
         operands = [*data, *map(frame.number, op.sizes)]
         for i, value in enumerate(operands):
             frame.store(value, b.gep(self.values, i, i64))

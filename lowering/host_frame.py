@@ -59,6 +59,7 @@ EXTERNALS: dict[str, str] = {
     "lamella_grad_off": "i",
     "lamella_grad_restore": "vi",
     "Py_IncRef": "vp",
+    "PyErr_CheckSignals": "i",
     "PyEval_SaveThread": "p",
     "PyEval_RestoreThread": "vp",
     "PyLong_FromLongLong": "pl",
@@ -108,6 +109,7 @@ class Frame:
         self._object_index: dict[Attribute, int] = {}
         self._arrays: dict[tuple[Any, ...], SSAValue] = {}
         self._owned_count = 0
+        self._symbols = 0
         null = ZeroOp.create(result_types=[PTR], location=location)
         self.b.entry.add_op(null)
         self.null = null.results[0]
@@ -141,6 +143,24 @@ class Frame:
         first = self._owned_count
         self._owned_count += count
         return first
+
+    @property
+    def places(self) -> int:
+        """How many such places there are so far."""
+        return self._owned_count
+
+    def symbol(self) -> Any:
+        """A new symbol, for a number that only code written here knows."""
+        self._symbols += 1
+        return expr.symbol(f"n{self._symbols}")
+
+    def known(self) -> tuple[Any, ...]:
+        """What has been computed of symbols so far, to be forgotten again."""
+        return dict(self.env), dict(self.floats), dict(self._arrays)
+
+    def forget(self, known: tuple[Any, ...]) -> None:
+        """Know what was known then, and nothing else: what follows need not have run through what came since."""
+        self.env, self.floats, self._arrays = known
 
     def owned_at(self, index: int) -> SSAValue:
         """The address of such a place."""

@@ -21,8 +21,10 @@ from xdsl.passes import ModulePass
 
 from ..dialects import host
 from ..dialects.aten import AtenOp
+from ..dialects.flow import all_ops
 from ..dialects.llvm_ext import PTR
 from ..dialects.tensor import SymType, TensorType, itemsize
+from . import host_flow
 from .host_arguments import DTYPE_CODES, ArgumentTable
 from .host_devices import GpuKernels, Gpus, gpu_index, may_be_elsewhere
 from .host_frame import Frame, HostError
@@ -93,7 +95,7 @@ class HostLowering:
         self.arenas: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
         self.grad: SSAValue | None = None
         self.arena_slots: list[SSAValue] = []
-        self.gpus = Gpus(self.frame, kernels, program.body.block.ops)
+        self.gpus = Gpus(self.frame, kernels, all_ops(program.body.block))
         self.together = Together(self.frame, program.body.block)
 
     # ------------------------------------------------------------------------------------------------------ the whole
@@ -104,7 +106,7 @@ class HostLowering:
         self._enter()
         for op in program.body.block.ops:
             frame.b.location = op.location
-            self._op(op)
+            self.lower(op)
         frame.b.location = program.location
         self._leave_after_error()
         main = frame.finish(program.sym_name.data)
@@ -130,8 +132,9 @@ class HostLowering:
             found += [StringAttr(names.get(a) or a.name_hint or f"argument {i}"), a.type]
         return found
 
-    def _op(self, op: Operation) -> None:
-        row = ROWS.get(type(op))
+    def lower(self, op: Operation) -> None:
+        """Write one op of the program."""
+        row = ROWS.get(type(op)) or host_flow.ROWS.get(type(op))
         if row is not None:
             row(self, op)
         elif isinstance(op, AtenOp):
@@ -155,13 +158,13 @@ class HostLowering:
         frame.otherwise(b.icmp("eq", code, b.constant(0, i32)), refused)
         with b.scope(refused, branch=True):
             b.ret(frame.null)
-        for op in block.ops:
+        for op in all_ops(block):
             if isinstance(op, host.ArenaOp) and op.device is None:
                 place = frame.words(1)
                 frame.store(frame.null, place)
                 self.arenas[op.res] = (place, place)
                 self.arena_slots.append(place)
-        if any(isinstance(op, AtenOp) for op in block.ops):
+        if any(isinstance(op, AtenOp) for op in all_ops(block)):
             self.grad = frame.get("lamella_grad_off")
         self.gpus.enter()
         for i, a in enumerate(args):
@@ -210,9 +213,10 @@ class HostLowering:
 
     def handle(self, value: SSAValue) -> SSAValue:
         """The at::Tensor*; made here where there was only memory."""
-        return self._handle(self.buffers[value])
+        return self.buffer_handle(self.buffers[value])
 
-    def _handle(self, buffer: Buffer) -> SSAValue:
+    def buffer_handle(self, buffer: Buffer) -> SSAValue:
+        """The same for what is known of a tensor."""
         if buffer.handle is None:
             frame = self.frame
             layout = self.layout(buffer.type)
@@ -223,7 +227,7 @@ class HostLowering:
                 frame.checked("lamella_slot", frame.load(buffer.slot), offset, *layout, dtype, place)
             else:
                 assert buffer.base is not None
-                base = self._handle(buffer.base)
+                base = self.buffer_handle(buffer.base)
                 buffer.owned = frame.own()
                 place = frame.owned_at(buffer.owned)
                 self._root(buffer).derived.append(buffer.owned)
@@ -249,7 +253,7 @@ class HostLowering:
             return self.scalar_object(value.type)
         buffer = self.buffers[value]
         if buffer.argument is None:
-            return frame.get("lamella_object", self._handle(buffer))
+            return frame.get("lamella_object", self.buffer_handle(buffer))
         found = frame.load(b.gep(self.objects, buffer.argument, PTR))
         frame.call("Py_IncRef", found)
         return found
@@ -287,8 +291,12 @@ class HostLowering:
         buffer.data = frame.b.gep(data, frame.value(buffer.offset), i8)
 
     def _empty(self, op: host.EmptyOp) -> None:
-        frame, type = self.frame, op.res.type
-        buffer = self.buffers[op.res] = Buffer(type)
+        self.make_tensor(op.res)
+
+    def make_tensor(self, value: SSAValue) -> None:
+        """The value is a new tensor of torch's allocator."""
+        frame, type = self.frame, cast(TensorType, value.type)
+        buffer = self.buffers[value] = Buffer(type)
         buffer.owned = frame.own()
         place, data = self._allocate(type, buffer.owned)
         buffer.handle, buffer.data = frame.load(place), frame.load(data)

@@ -23,10 +23,10 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolRefAttr,
 )
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from ..dialects.flow import bodies
 from ..dialects.loop import IndexAttr, KernelOp, LaunchOp, NestOp, ScatterOp
 from ..dialects.text import print_module
 from .fuse_absorb import absorb
@@ -73,10 +73,10 @@ class LoopFuse(ModulePass):
         machine = Machine(**{f.name: getattr(self, f.name) for f in fields(Machine)})
         before = op.attributes.get("lamella.decisions")
         decisions = list(before.data) if isinstance(before, ArrayAttr) else []
-        for f in [f for f in op.ops if isinstance(f, FuncOp) and f.body.blocks]:
-            function = _Function(f, machine, Hints(known))
-            grouper = function.group()
-            launched = function.rebuild(in_order(grouper.at), kernels)
+        for region in bodies(op):
+            body = _Body(region.block, machine, Hints(known))
+            grouper = body.group()
+            launched = body.rebuild(in_order(grouper.at), kernels)
             decisions += map(StringAttr, grouper.decisions.lines(launched))
         first = op.body.block.first_op
         if kernels.ops and first is not None:
@@ -118,11 +118,11 @@ class _Kernels:
         return known
 
 
-class _Function:
-    """Fusion of one function."""
+class _Body:
+    """Fusion of one body."""
 
-    def __init__(self, function: FuncOp, machine: Machine, hints: Hints) -> None:
-        self.block, self.machine, self.hints = function.body.block, machine, hints
+    def __init__(self, block: Block, machine: Machine, hints: Hints) -> None:
+        self.block, self.machine, self.hints = block, machine, hints
         self.ops = split_reductions(list(self.block.ops), machine, hints)
         self.order = Order(self.ops)
         self.nodes: dict[Operation, Node] = {n.op: n for n in _live(self.ops)}

@@ -12,12 +12,12 @@ from typing import Any, Literal, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import prims
 from ..dialects.aten import AtenOp
+from ..dialects.flow import TERMINATORS, bodies
 from ..dialects.prims import PrimsOp
 from ..dialects.tensor import TensorType
 from . import prims_folds, prims_folds_views
@@ -38,12 +38,11 @@ class PrimsCanonicalize(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         self.statistics.clear()
-        for function in op.ops:
-            if isinstance(function, FuncOp) and not function.is_declaration:
-                canonicalizer = Canonicalizer(function.body.block, self.numerics == "eager")
-                canonicalizer.run()
-                for what, count in canonicalizer.counts.items():
-                    self.statistics[what] = self.statistics.get(what, 0) + count
+        for body in bodies(op):
+            canonicalizer = Canonicalizer(body.block, self.numerics == "eager")
+            canonicalizer.run()
+            for what, count in canonicalizer.counts.items():
+                self.statistics[what] = self.statistics.get(what, 0) + count
 
 
 class Canonicalizer:
@@ -154,7 +153,7 @@ class Canonicalizer:
         """
         if isinstance(op, AtenOp) and op.schema.mutates:
             self.known.clear()
-        returned = isinstance(op, ReturnOp)
+        returned = isinstance(op, TERMINATORS)
         taken: dict[SSAValue, SSAValue] = {}
         operands: list[SSAValue] = []
         for before in op.operands:

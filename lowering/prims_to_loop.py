@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import prims
 from ..dialects.errors import LamellaVerifyError
+from ..dialects.flow import TERMINATORS, bodies
 from ..dialects.tensor import TensorType
 from .prims_to_loop_access import repeated, tensor_type, used_dims, without_dims
 from .prims_to_loop_body import Body
@@ -52,13 +52,12 @@ class PrimsToLoop(ModulePass):
     split: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.body.block.ops:
-            if isinstance(function, func.FuncOp) and function.body.first_block is not None:
-                _rebuild(function, self.split)
+        for body in bodies(op):
+            _rebuild(body, self.split)
 
 
-def _rebuild(function: func.FuncOp, split: bool) -> None:
-    old = function.body.block
+def _rebuild(body: Region, split: bool) -> None:
+    old = body.block
     new = Block(arg_types=[a.type for a in old.args])
     to = Rebuild(split, {v: i for i, op in enumerate(old.ops) for v in op.operands})
     for a, b in zip(old.args, new.args, strict=True):
@@ -67,8 +66,8 @@ def _rebuild(function: func.FuncOp, split: bool) -> None:
     for to.position, op in enumerate(old.ops):
         _lower(to, op)
     new.add_ops(to.ops)
-    function.detach_region(function.body)
-    function.add_region(Region(new))
+    body.detach_block(old)
+    body.add_block(new)
 
 
 def _lower(to: Rebuild, op: Operation) -> None:
@@ -114,7 +113,7 @@ def _other(to: Rebuild, op: Operation) -> None:
     """
     written = _written(op)
     if not written:
-        fresh = isinstance(op, func.ReturnOp)
+        fresh = isinstance(op, TERMINATORS)
         to.copy_op(op, [to.value(v, op, fresh=fresh) for v in op.operands])
         return
     operands = {v: to.value(v, op, fresh=True) for v in written}

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ..dialects import prims
+from ..dialects.flow import FlowOp
 from ..dialects.loop import DimsAttr, NestOp, ViewOp
 from ..dialects.loop_syntax import kinds
 from ..dialects.tensor import TensorType
@@ -181,7 +182,9 @@ class Rebuild:
 
     def copy_op(self, op: Operation, operands: Sequence[SSAValue]) -> None:
         """The op as it is, on new operands."""
-        if op.regions:
+        if isinstance(op, FlowOp):
+            new: Operation = op.rebuilt(operands)
+        elif op.regions:
             for inner in (i for region in op.regions for i in region.walk()):
                 for v in inner.operands:
                     if v in self._accesses or v in self._values:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 
 from ..dialects import prims
 from ..dialects.aten import AtenOp, lookup
@@ -42,9 +41,8 @@ def is_draw(op: Operation) -> bool:
     return op.name in (NAME, INTO) and cast(AtenOp, op).args()[:2] == [*RANGE]
 
 
-def join_draws(function: FuncOp) -> None:
+def join_draws(block: Block) -> None:
     """One call in place of those that draw a seed each, by device."""
-    block = function.body.block
     by_device: dict[str, list[Operation]] = {}
     for op in block.ops:
         if is_draw(op) and not cast(TensorType, op.results[0].type).rank:

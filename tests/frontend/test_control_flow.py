@@ -1,0 +1,211 @@
+"""Higher-order operators are compiled as control flow: same results and gradients as eager, nothing runs eagerly."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch._higher_order_ops import associative_scan, scan, while_loop
+from torch._higher_order_ops.invoke_subgraph import mark_compile_region
+from torch._higher_order_ops.map import map as map_slices
+
+import lamella
+
+
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """No graph runs eagerly."""
+    monkeypatch.setenv("LAMELLA_STRICT", "1")
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
+    assert not [r for r in caplog.records if r.name == "lamella" and r.levelno >= logging.WARNING]
+
+
+def check(f: Callable[..., Any], *inputs: torch.Tensor, **options: Any) -> None:
+    g = lamella.compile(f, fullgraph=True, **options)
+    for _ in range(2):
+        torch.testing.assert_close(g(*inputs), f(*inputs), equal_nan=True)
+
+
+def check_gradients(f: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> None:
+    g = lamella.compile(f, fullgraph=True)
+    given = [x.requires_grad_() for x in inputs]
+    torch.testing.assert_close(torch.autograd.grad(g(*given), given), torch.autograd.grad(f(*given), given))
+
+
+def branches(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.cond(x.sum() > 0, lambda a, b: a.sin() @ b, lambda a, b: (a @ b).cos() * 2, (x, w)) + 1
+
+
+def nested(x: torch.Tensor) -> torch.Tensor:
+    def inner(a: torch.Tensor) -> torch.Tensor:
+        return torch.cond(a.max() > 1, lambda b: b * 2 + torch.tensor(3.0), lambda b: b / 2, (a,))
+
+    return torch.cond(x.sum() > 0, inner, lambda a: a.exp() + torch.tensor([1.0]), (x,)) * 3
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_cond_takes_the_branch_that_the_data_says(sign: int) -> None:
+    x, w = sign * torch.rand(8, 8), torch.randn(8, 8)
+    check(branches, x, w)
+    check_gradients(branches_sum, x, w)
+
+
+def branches_sum(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return branches(x, w).sum()
+
+
+@pytest.mark.parametrize("x", [[2.0, 1.0], [0.5, 0.1], [-1.0, 0.5], [float("nan"), 1.0]], ids=str)
+def test_cond_within_cond_with_constants(x: list[float]) -> None:
+    check(nested, torch.tensor(x))
+
+
+def test_cond_of_sizes() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.shape[0] > 4, lambda a: a.sin(), lambda a: a.cos() * a.shape[0], (x,))
+
+    g = lamella.compile(f, fullgraph=True, dynamic=True)
+    for n in (3, 8, 4, 5):
+        x = torch.randn(n, 3)
+        torch.testing.assert_close(g(x), f(x))
+
+
+def test_branches_keep_strides() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda a: a.t().contiguous() * 1, lambda a: (a * 2).t().contiguous(), (x,))
+
+    for x in (torch.rand(3, 5), -torch.rand(3, 5).t().contiguous().t()):
+        check(f, x)
+        assert lamella.compile(f)(x).stride() == f(x).stride()
+
+
+def test_while_loop_carries_tensors_and_numbers() -> None:
+    def tensors(x: torch.Tensor) -> Any:
+        return while_loop(lambda i, a: i < 5, lambda i, a: (i + 1, (a * 1.5).sin()), (torch.tensor(0), x))
+
+    def numbers(x: torch.Tensor) -> Any:
+        return while_loop(lambda i, a: i < a.shape[0], lambda i, a: (i + 1, a * i + x), (0, x + 1))
+
+    def never(x: torch.Tensor) -> Any:
+        return while_loop(lambda i, a: i < 0, lambda i, a: (i + 1, a * 2), (torch.tensor(0), x))
+
+    for f in (tensors, numbers, never):
+        check(f, torch.randn(4, 4))
+
+
+def test_while_loop_with_a_matrix_product_frees_what_it_made() -> None:
+    def f(x: torch.Tensor, w: torch.Tensor) -> Any:
+        return while_loop(lambda i, a: a.norm() < 1e6, lambda i, a: (i + 1, a @ w * 3), (torch.tensor(0), x))
+
+    check(f, torch.rand(64, 64), torch.rand(64, 64) + torch.eye(64))
+
+
+def test_while_loop_is_interrupted() -> None:
+    import signal
+
+    def f(x: torch.Tensor) -> Any:
+        return while_loop(lambda a: a.sum() > 0, lambda a: (a + 1,), (x,))
+
+    g = lamella.compile(f, fullgraph=True)
+    g(torch.tensor([-3.0]))
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            g(torch.tensor([1.0]))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def step(carry: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    following = (carry + x).tanh()
+    return following, following * 2
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_scan(dim: int, reverse: bool) -> None:
+    def f(x: torch.Tensor) -> Any:
+        return scan(step, torch.zeros(5), x, dim=dim, reverse=reverse)
+
+    check(f, torch.randn(5, 5))
+
+
+def test_scan_of_a_recurrent_layer() -> None:
+    def f(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        def cell(carry: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return step(carry @ w, x)
+
+        last, outputs = scan(cell, torch.zeros(3, 8), x)
+        return last.sum() + (outputs * outputs).sum()
+
+    check(f, torch.randn(5, 3, 8), torch.randn(8, 8))
+    check_gradients(f, torch.randn(5, 3, 8), torch.randn(8, 8))
+
+
+def test_map() -> None:
+    def f(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return map_slices(lambda a, b: (a @ b).relu(), x, w).sum()
+
+    check(f, torch.randn(5, 3, 8), torch.randn(8, 8))
+    check_gradients(f, torch.randn(5, 3, 8), torch.randn(8, 8))
+
+
+@pytest.mark.parametrize("n", [1, 2, 17])
+def test_associative_scan(n: int) -> None:
+    def one(x: torch.Tensor) -> Any:
+        return associative_scan(lambda a, b: a * b, x, 0, combine_mode="generic")
+
+    def two(a: torch.Tensor, b: torch.Tensor) -> Any:
+        return associative_scan(
+            lambda p, q: (p[0] * q[0], q[0] * p[1] + q[1]), (a, b), 1, reverse=True, combine_mode="generic"
+        )
+
+    check(one, torch.rand(n, 4))
+    check(two, torch.rand(4, n), torch.rand(4, n))
+
+
+def test_regions_that_are_compiled_once() -> None:
+    @mark_compile_region
+    def layer(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return (x @ w).sin() + x
+
+    def f(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        for _ in range(3):
+            x = layer(x, w)
+        return x.sum()
+
+    check(f, torch.randn(4, 8), torch.randn(8, 8))
+    check_gradients(f, torch.randn(4, 8), torch.randn(8, 8))
+
+
+def test_sizes_read_from_data_in_a_branch() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda a: a.nonzero().sum(0), lambda a: a.nonzero().sum(0) + 1, (x,)) * 2
+
+    for x in (torch.tensor([1.0, 0, 2]), -torch.tensor([1.0, 0, 2])):
+        check(f, x)
+
+
+def test_random_numbers_in_a_branch_follow_the_seed() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda a: a + torch.rand_like(a), lambda a: a * 2, (x,))
+
+    g = lamella.compile(f, fullgraph=True)
+    x = torch.rand(100)
+    first, second = g(x), g(x)
+    torch.manual_seed(0)
+    third = g(x)
+    assert not torch.equal(first, second)
+    assert torch.equal(g(-x), -2 * x)
+    torch.manual_seed(0)
+    assert torch.equal(g(x), third)
