@@ -3,7 +3,8 @@
     sum over r of X[batch, rows, r] * Y[batch, columns, r]
 
 A nest or a loop that adds up products of two values is a contraction where each factor moves with the reduced dims and
-with dims of its own: every element of X meets every element of Y, so that what a core has read can be used many times.
+with dims of its own, of more than one point: every element of X meets every element of Y, so that what a core has read
+can be used many times.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ def _contraction(
     product = value.owner
     if kind != "add" or not isinstance(product, arith.MulfOp | arith.MuliOp):
         return None
+    dims = tuple(d for d in dims if d.extent != 1)
     names = frozenset(d.name for d in (*dims, *reduced))
     known: dict[SSAValue, frozenset[str]] = {}
     left, right = product.lhs, product.rhs

@@ -24,7 +24,7 @@ from .products import FACTORS
 from .schedule_access import accesses, stride, type_of
 from .tile_extent import at_most
 from .tile_phases import updates
-from .tt_contraction import DESCRIPTORS, DOT, factors, stored_matrix
+from .tt_contraction import DESCRIPTORS, DOT, factors, stored_matrix, symbols_of
 
 _SUMS = {("bf16", "f32"), ("f16", "f32"), ("f32", "f32"), ("f64", "f64"), ("i8", "i32"),
          ("f8E4M3FN", "f32"), ("f8E5M2", "f32")}  # fmt: skip
@@ -142,7 +142,7 @@ def tile_contraction(
     """
     found = Product.of(kernel, hints)
     if found is None:
-        return False
+        return _tile_row(kernel, hints, candidate, measured)
     precision = "tf32" if tf32 and found.element == "f32" and _is_product(kernel) else "ieee"
     model = Model(kernel, found, target, hints, precision)
     choices = model.candidates()
@@ -156,17 +156,55 @@ def tile_contraction(
         return False
     rest = [d for d in kernel.grid if d not in (found.rows, found.columns)]
     kernel.properties["grid"] = DimsAttr.get([*rest, found.rows, found.columns])
-    kernel.attributes |= {
-        "tile": _numbers({found.rows.name: tile.rows, found.columns.name: tile.columns}),
-        "group": IntegerAttr(GROUP, i64),
-        "warps": IntegerAttr(tile.warps, i64),
-        "stages": IntegerAttr(tile.stages, i64),
-        TILED: DictionaryAttr({"kind": StringAttr(kind), "tile": StringAttr(str(tile))}),
-    }
+    _write(kernel, {found.rows.name: tile.rows, found.columns.name: tile.columns}, tile, kind)
+    kernel.attributes["group"] = IntegerAttr(GROUP, i64)
     found.loop.attributes |= {"tile": _numbers({found.depth.name: tile.depth}), DOT: StringAttr(precision)}
     if tile.descriptors:
         found.loop.attributes[DESCRIPTORS] = UnitAttr()
     return True
+
+
+ROW_TILES = ((2, 2048, 4), (4, 1024, 4), (4, 2048, 8), (8, 512, 4), (2, 1024, 2), (1, 2048, 2), (1, 1024, 1))
+"""Columns, elements of the sum, and warps of programs that multiply one row with a matrix."""
+
+
+def _tile_row(kernel: KernelOp, hints: Hints, candidate: int, measured: Mapping[str, str]) -> bool:
+    """The same for the product of a row: an ordinary reduction. Candidate 0 is how others are tiled."""
+    loops = [o for o in body_ops(kernel.body) if isinstance(o, (ForOp, ScanOp))]
+    if len(loops) != 1 or not isinstance(loop := loops[0], ForOp) or updates(kernel) or not kernel.grid:
+        return False
+    pairs = factors(loop)
+    grid = {d.name for d in kernel.grid}
+    if len(pairs) != 1 or sum(not symbols_of(v) & grid for v in pairs[0]) != 1 or len(loop.dims) != 1:
+        return False
+    (depth,) = loop.dims
+    column = max(kernel.grid, key=lambda d: hints.size(d.extent))
+    matrix = [a for a in accesses(body_ops(loop.body)) if stride(a, column.symbol) != 0]
+    if column.lo != 0 or depth.lo != 0 or any(stride(a, depth.symbol) != 1 for a in matrix):
+        return False
+    size = hints.size(depth.extent)
+    kind = f"row {hints.size(column.extent)}x{size} {type_of(matrix[0]).dtype}" if matrix else ""
+    fitting = [Tile(1, n, k, w, 3) for n, k, w in ROW_TILES if k <= 2 * size]
+    if kind in measured:
+        tile = Tile.parse(measured[kind])
+    elif 0 < candidate <= len(fitting):
+        tile = fitting[candidate - 1]
+    else:
+        return False
+    rest = [d for d in kernel.grid if d is not column]
+    kernel.properties["grid"] = DimsAttr.get([*rest, column])
+    _write(kernel, {column.name: tile.columns}, tile, kind)
+    loop.attributes["tile"] = _numbers({depth.name: tile.depth})
+    return True
+
+
+def _write(kernel: KernelOp, tiles: dict[str, int], tile: Tile, kind: str) -> None:
+    kernel.attributes |= {
+        "tile": _numbers(tiles),
+        "warps": IntegerAttr(tile.warps, i64),
+        "stages": IntegerAttr(tile.stages, i64),
+        TILED: DictionaryAttr({"kind": StringAttr(kind), "tile": StringAttr(str(tile))}),
+    }
 
 
 def _is_product(kernel: KernelOp) -> bool:
@@ -232,10 +270,10 @@ class Model:
         depth = max(LEAST, 1024 // self.found.bits)
         for m, n, w, s in _TENSOR_CORES:
             yield Tile(m, n, depth, w, s)
-            if self.found.described and self.target.sm >= 90 and min(m, n) > _NARROW:
+            if self.found.described and self.target.sm >= 90:
                 yield Tile(m, n, depth, w, s, descriptors=True)
             if min(m, n) <= _NARROW and self.sizes[2] >= 4 * depth:
-                yield Tile(m, n, 2 * depth, w, max(s - 2, 2))
+                yield Tile(m, n, 2 * depth, w, s - 1)
 
     def step(self, t: Tile) -> float:
         """Bytes of the tiles of one step."""

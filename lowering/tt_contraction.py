@@ -45,12 +45,12 @@ _EXACT = (arith.ExtFOp, arith.ExtSIOp)
 
 
 def factors(op: ForOp) -> list[tuple[SSAValue, SSAValue]]:
-    """What the loop multiplies for each sum, without the conversions that change no value. Raises KernelError."""
+    """What the loop multiplies for each sum, without the conversions that change no value; nothing if it does more."""
     found: list[tuple[SSAValue, SSAValue]] = []
     for kind, value in zip(op.reduce.data, cast(YieldOp, op.body.block.last_op).values, strict=True):
         product = value.owner
         if kind.data != "add" or not isinstance(product, (arith.MulfOp, arith.MuliOp)):
-            raise KernelError(f"loop.for {op.dims.text} is no sum of products")
+            return []
         x, y = _unwidened(product.lhs), _unwidened(product.rhs)
         found.append((x, y) if x.type == y.type else (product.lhs, product.rhs))
     return found
@@ -113,7 +113,7 @@ class ContractionLoop(TileLoop):
         self.precision = cast(StringAttr, op.attributes[DOT]).data
         self.factors = factors(op)
         deep = [d for d in self.dims if self.tiles[d.name] > 1]
-        if len(body.axes) != 2 or len(deep) != 1:
+        if len(body.axes) != 2 or len(deep) != 1 or not self.factors:
             raise KernelError(f"loop.for {op.dims.text} is no product of matrices at these tiles")
         self.depth = deep[0]
         self.rows, self.columns = body.axes

@@ -50,3 +50,17 @@ func.func @main(%x: !sym.t<[8, 32], f32>, %i: !sym.t<[64, 32], i8>, %v: !sym.t<[
   %1 = aten.mm(%0, %v) : (!sym.t<[8, 64], f32>, !sym.t<[64, 16], f32>) -> !sym.t<[8, 16], f32>
   func.return %1 : !sym.t<[8, 16], f32>
 }
+
+// -----
+
+// The product of one row is in a kernel with what its conversion and bias make of it.
+
+// CHECK:      loop.kernel @{{.*}} grid [d0 = 1, d1 = 64]
+// CHECK-NEXT:   loop.for [r0 = 32] reduce [add] {
+// CHECK:        arith.truncf
+// CHECK-NOT:  loop.kernel
+// CHECK:      func.func @main
+func.func @main(%b: !sym.t<[64], bf16>, %x: !sym.t<[1, 32], bf16>, %w: !sym.t<[32, 64], bf16>) -> !sym.t<[1, 64], bf16> {
+  %0 = aten.addmm(%b, %x, %w) : (!sym.t<[64], bf16>, !sym.t<[1, 32], bf16>, !sym.t<[32, 64], bf16>) -> !sym.t<[1, 64], bf16>
+  func.return %0 : !sym.t<[1, 64], bf16>
+}

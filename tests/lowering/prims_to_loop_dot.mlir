@@ -18,14 +18,13 @@ func.func @main(%a: !sym.t<[s0, 16], bf16>, %w: !sym.t<[8, 16], bf16>) -> !sym.t
 
 // -----
 
-// One row is no dim; one weight for each batch is a batch.
+// One row moves no factor; one weight for each batch is a batch.
 
-// CHECK:      loop.nest [d0 = 3, d1 = 8] reduce [r0 = 16] combine [add] {
-// CHECK-NEXT:   loop.load %a[d0, 0, r0]
-// CHECK-NEXT:   loop.load %b[d0, r0, d1]
+// CHECK:      loop.nest [d0 = 3, d1 = 1, d2 = 8] reduce [r0 = 16] combine [add] {
+// CHECK-NEXT:   loop.load %a[d0, d1, r0]
+// CHECK-NEXT:   loop.load %b[d0, r0, d2]
 // CHECK:      arith.muli
-// CHECK:      } : !sym.t<[3, 8], i32>
-// CHECK:      loop.view {{.*}} : !sym.t<[3, 8], i32> -> !sym.t<[3, 1, 8], i32>
+// CHECK:      } : !sym.t<[3, 1, 8], i32>
 func.func @main(%a: !sym.t<[3, 1, 16], i32>, %b: !sym.t<[3, 16, 8], i32>) -> !sym.t<[3, 1, 8], i32> {
   %d = prims.dot %a, %b : !sym.t<[3, 1, 16], i32>, !sym.t<[3, 16, 8], i32> -> !sym.t<[3, 1, 8], i32>
   func.return %d : !sym.t<[3, 1, 8], i32>
