@@ -264,7 +264,7 @@ def replace_part(call: Call, x: Value, source: Value, dim: int, first: Dim) -> V
     end = expr.normal(cast(Any, first) + source.shape[dim])
     before = x.slice(dim, 0, first)
     after = x.slice(dim, end, expr.normal(cast(Any, x.shape[dim]) - end))
-    parts = [p for p in (before, source, after) if p.shape[dim] != 0]
+    parts = [p for p in (before, source, after) if p.shape[dim] != 0] or [x]
     return parts[0] if len(parts) == 1 else call.b.cat(parts, dim, x.type)
 
 

@@ -18,10 +18,11 @@ from xdsl.passes import ModulePass
 from ..dialects import prims
 from ..dialects.aten import AtenOp
 from ..dialects.flow import TERMINATORS, bodies
-from ..dialects.prims import PrimsOp
+from ..dialects.prims import PrimsOp, Scalar
 from ..dialects.tensor import TensorType
 from . import prims_folds, prims_folds_views
 from .aten_canonicalize import is_droppable
+from .prims_builder import number_as
 from .prims_facts import IndexFacts
 
 # Importing these files fills the table of folds.
@@ -117,6 +118,10 @@ class Canonicalizer:
             op.operands = [values.get(v, v) for v in operands]
 
     def _fold(self, op: PrimsOp) -> SSAValue | None:
+        t = op.results[0].type
+        if isinstance(t, TensorType) and 0 in t.shape and len(op.results) == 1 and not isinstance(op, prims.FullOp):
+            # Nothing is computed for no elements, and no element of an empty operand may be read.
+            return self.add(prims.FullOp.make(Scalar.get(number_as(0, t.dtype)), t))
         for fold in prims_folds.FOLDS.get(type(op), ()):
             value = fold(op, self)
             if value is not None:

@@ -77,8 +77,8 @@ def pad(op: prims.PadOp, x: Access) -> Access:
     if inside is None or is_empty(x.shape):
         return Access(shape, x.dtype, (outside,))
     if not inside:
-        return _view(op, x, shifted)
-    return Access(shape, x.dtype, (*compose(x, tuple(shifted), known, inside), outside))
+        return _view(op, x, shifted)._replace(copied=True)
+    return Access(shape, x.dtype, (*compose(x, tuple(shifted), known, inside), outside), True)
 
 
 def cat(op: prims.CatOp, *parts: Access) -> Access:
@@ -99,7 +99,8 @@ def cat(op: prims.CatOp, *parts: Access) -> Access:
         if inside is not None:
             cases.extend(compose(part, tuple(index), known, inside))
         start = end
-    return Access(shape, parts[0].dtype, tuple(cases) or (ZERO,))
+    # a new tensor, also where a part of one of its parts is all that is left of it
+    return Access(shape, parts[0].dtype, tuple(cases) or (ZERO,), True)
 
 
 def full(op: prims.FullOp) -> Access:

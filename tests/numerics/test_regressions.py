@@ -43,6 +43,20 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "unfold of an empty batch": (lambda x: -torch.nn.functional.unfold(-x, (2, 2)), (torch.zeros(0, 1, 5, 5),)),
     "repeat of nothing": (lambda x: -(-x).repeat(2, 0, 3), (torch.randn(2, 3),)),
     "expand of nothing": (lambda x: (-x).expand(0, 3).clone(), (torch.randn(3),)),
+    "part of nothing set to zero": (lambda x: x.clone().narrow(1, 0, 0).zero_(), (torch.ones(17, 0),)),
+    "functions of nothing": (
+        lambda x: (x.bfloat16().reshape([0]).abs() + 1).log1p().cos(),
+        (torch.zeros(1, 0, 5, dtype=torch.int8),),
+    ),
+    # addresses that do not differ between lanes
+    "picked from what is expanded": (
+        lambda x: x.index_select(2, torch.tensor([6, 5, 6, 2])),
+        (torch.arange(66, dtype=torch.uint8).reshape(1, 33, 2).expand(7, 33, 2).permute(2, 1, 0),),
+    ),
+    # what is put together is new, also where one operand is all that is read
+    "part of a stack": (lambda x: torch.stack([x > 1, x], 0)[1::3, :], (torch.tensor([1, 2]),)),
+    "part of a row of two": (lambda x: torch.cat([x * 2, x])[2:], (torch.tensor([1.0, 2.0]),)),
+    "padded by less than nothing": (lambda x: torch.nn.functional.pad(x, (-1, 0)), (torch.randn(4),)),
     "atan2 of a constant": (lambda x: torch.atan2(torch.full_like(x, 2.5), x), (torch.randn(19),)),
 }
 

@@ -1,0 +1,50 @@
+// RUN: lamella-opt %s -p 'aten-to-prims' | filecheck %s
+// A complex tensor is a pair of floats from here on; arguments are read, and results made, through views of floats.
+
+// CHECK-LABEL: func.func @scaled(
+// CHECK-NEXT: [[X:%\w+]] = aten.view_as_real(%x) : (!sym.t<[s0], c64>) -> !sym.t<[s0, 2], f32>
+// CHECK-NEXT: prims.slice [[X]] {start = [0, 0], stop = [s0, 1], step = [1, 1]}
+// CHECK-NEXT: [[RE:%\w+]] = prims.reshape
+// CHECK-NEXT: prims.slice [[X]] {start = [0, 1], stop = [s0, 2], step = [1, 1]}
+// CHECK-NEXT: [[IM:%\w+]] = prims.reshape
+// CHECK: [[A:%\w+]] = prims.mul [[RE]],
+// CHECK: [[B:%\w+]] = prims.mul [[IM]],
+// CHECK: [[P:%\w+]] = prims.cat
+// CHECK-NEXT: [[Z:%\w+]] = aten.view_as_complex([[P]]) : (!sym.t<[s0, 2], f32>) -> !sym.t<[s0], c64>
+// CHECK-NEXT: func.return [[Z]]
+func.func @scaled(%x: !sym.t<[s0], c64>, %r: !sym.t<[s0], f32>) -> !sym.t<[s0], c64> {
+  %z = aten.mul.Tensor(%x, %r) : (!sym.t<[s0], c64>, !sym.t<[s0], f32>) -> !sym.t<[s0], c64>
+  func.return %z : !sym.t<[s0], c64>
+}
+
+// Nothing is put together that only leaves as parts.
+// CHECK-LABEL: func.func @parts(
+// CHECK-NOT: aten.view_as_complex
+// CHECK: func.return
+func.func @parts(%x: !sym.t<[2, 3], c64>) -> !sym.t<[3, 2], f32> {
+  %t = aten.t(%x) : (!sym.t<[2, 3], c64>) -> !sym.t<[3, 2], c64, strides=[1, 3]>
+  %e = aten.exp(%t) : (!sym.t<[3, 2], c64, strides=[1, 3]>) -> !sym.t<[3, 2], c64, strides=[1, 3]>
+  %a = aten.abs(%e) : (!sym.t<[3, 2], c64, strides=[1, 3]>) -> !sym.t<[3, 2], f32, strides=[1, 3]>
+  %c = aten.clone(%a, memory_format = contiguous_format) : (!sym.t<[3, 2], f32, strides=[1, 3]>) -> !sym.t<[3, 2], f32>
+  func.return %c : !sym.t<[3, 2], f32>
+}
+
+// A view of an argument that leaves stays a view of it.
+// CHECK-LABEL: func.func @alias(
+// CHECK-NOT: prims.cat
+// CHECK: [[T:%\w+]] = aten.t(%x)
+// CHECK-NEXT: func.return [[T]]
+func.func @alias(%x: !sym.t<[2, 3], c64>) -> !sym.t<[3, 2], c64, strides=[1, 3]> {
+  %t = aten.t(%x) : (!sym.t<[2, 3], c64>) -> !sym.t<[3, 2], c64, strides=[1, 3]>
+  func.return %t : !sym.t<[3, 2], c64, strides=[1, 3]>
+}
+
+// f8 is bits that are moved, and converted in integers.
+// CHECK-LABEL: func.func @f8(
+// CHECK-NEXT: prims.bitcast %x : !sym.t<[4], f8e4m3fn> -> !sym.t<[4], u8>
+// CHECK-NOT: aten.
+// CHECK: func.return
+func.func @f8(%x: !sym.t<[4], f8e4m3fn>) -> !sym.t<[4], f32> {
+  %r = aten._to_copy(%x, dtype = f32) : (!sym.t<[4], f8e4m3fn>) -> !sym.t<[4], f32>
+  func.return %r : !sym.t<[4], f32>
+}
