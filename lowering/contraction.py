@@ -40,25 +40,27 @@ def contraction_of_nest(op: NestOp) -> Contraction | None:
     return _contraction(value, op.combine.data[0].data, tuple(op.dims), tuple(op.reduce))
 
 
-def contraction_of_loop(loop: ForOp, around: Sequence[LoopDim]) -> Contraction | None:
-    """The contraction that a loop of a kernel is, of dims of the grid and of the loops around it; else None."""
-    found = contractions_of_loop(loop, around)
+def contraction_of_loop(loop: ForOp, around: Sequence[LoopDim], vectors: bool = False) -> Contraction | None:
+    """The contraction that a loop of a kernel is, of dims of the grid and of the loops around it; else None.
+
+    With `vectors`, one side may have no dims of its own: then a vector is multiplied with a matrix.
+    """
+    found = contractions_of_loop(loop, around, vectors)
     return found[0] if len(found) == 1 else None
 
 
-def contractions_of_loop(loop: ForOp, around: Sequence[LoopDim]) -> list[Contraction]:
+def contractions_of_loop(loop: ForOp, around: Sequence[LoopDim], vectors: bool = False) -> list[Contraction]:
     """The contractions that a loop is, one for each of its sums; none where one of these is something else."""
     values = cast(YieldOp, loop.body.block.last_op).values
     kinds = [k.data for k in loop.reduce.data]
-    if len(around) < 2:
-        return []
-    found = [_contraction(v, k, tuple(around), tuple(loop.dims)) for v, k in zip(values, kinds, strict=True)]
+    dims, reduced = tuple(around), tuple(loop.dims)
+    found = [_contraction(v, k, dims, reduced, vectors) for v, k in zip(values, kinds, strict=True)]
     known = [c for c in found if c is not None]
     return known if len(known) == len(found) else []
 
 
 def _contraction(
-    value: SSAValue, kind: str, dims: tuple[LoopDim, ...], reduced: tuple[LoopDim, ...]
+    value: SSAValue, kind: str, dims: tuple[LoopDim, ...], reduced: tuple[LoopDim, ...], vectors: bool = False
 ) -> Contraction | None:
     product = value.owner
     if kind != "add" or not isinstance(product, arith.MulfOp | arith.MuliOp):
@@ -71,9 +73,9 @@ def _contraction(
     if any(d.name not in x & y or d.lo != 0 for d in reduced):
         return None
     rows, columns = (tuple(d for d in dims if d.name in a and d.name not in b) for a, b in ((x, y), (y, x)))
-    if not rows or not columns:
+    if not (rows or columns) or (not vectors and not (rows and columns)):
         return None
-    if dims.index(rows[0]) > dims.index(columns[0]):
+    if not columns or (rows and dims.index(rows[0]) > dims.index(columns[0])):
         left, right, rows, columns = right, left, columns, rows
     batch = tuple(d for d in dims if d.name in x & y)
     if len(batch) + len(rows) + len(columns) != len(dims):

@@ -26,6 +26,7 @@ from .fuse_graph import op_cost
 from .schedule_access import Access, accesses, buffer_of, stride
 from .schedule_columns import column_dim, columns
 from .schedule_dims import best_dim, block_extent, blocked, bytes_of, move_into_loop, unit_weight
+from .schedule_products import tile_product
 from .schedule_segments import segment
 from .schedule_tiles import stage, tile_of
 
@@ -54,13 +55,17 @@ REGISTERS = 16
 def schedule_kernel(kernel: KernelOp, bits: int, machine: Machine, hints: Hints) -> None:
     """Rewrite a kernel in place."""
     loops = [o for o in body_ops(kernel.body) if isinstance(o, ForOp)]
+    tiling = tile_product(kernel, bits, hints)
+    column = tiling.column if tiling is not None else column_dim(kernel, hints) if loops else None
     if not loops:
         _flat(kernel, bits, hints)
-    elif (d := column_dim(kernel, hints)) is not None:
-        columns(kernel, d, machine, hints)
+    elif column is not None:
+        columns(kernel, column, machine, hints)
     segment(kernel)
     for loop in [o for o in kernel.body.block.ops if isinstance(o, ForOp) and "transpose" not in o.attributes]:
-        _vectorize(loop, bits, hints)
+        _vectorize(loop, bits, hints, None if tiling is None else tiling.column)
+        if tiling is not None and "vector" in loop.attributes:
+            loop.attributes["unroll"] = IntegerAttr(tiling.copies, i64)
     _memory(kernel, machine, hints)
     set_grain(kernel)
 
@@ -120,15 +125,17 @@ def _transposed(
 # Vectors
 
 
-def _vectorize(loop: ForOp, bits: int, hints: Hints) -> None:
-    """Order the dims of a loop, and set its vector, lanes and unroll."""
+def _vectorize(loop: ForOp, bits: int, hints: Hints, column: LoopDim | None = None) -> None:
+    """Order the dims of a loop, and set its vector, lanes and unroll. `column` is the vector where that is decided."""
     ops = list(body_ops(loop.body))
     found = accesses(ops)
     dims = list(loop.dims)
     vector = best_dim([d for d in dims if not _bounds_loops(d, ops)], found, hints)
     nested = [o for o in loop.body.block.ops if isinstance(o, ForOp)]
     inner = max((unit_weight(found, d) for o in nested for d in o.dims), default=None)
-    if vector is None or not _parallel_stores(found, vector) or (inner and inner > unit_weight(found, vector)):
+    decided = column is not None and vector is not None and column.name == vector.name
+    across = inner and not decided and vector is not None and inner > unit_weight(found, vector)
+    if vector is None or not _parallel_stores(found, vector) or across:
         for o in nested:
             _vectorize(o, bits, hints)
         return

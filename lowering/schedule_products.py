@@ -1,0 +1,224 @@
+"""Products of matrices: several rows and columns at once, so that registers hold what both factors give.
+
+    grid [d0 = 16, d1 = 64]: %s = for [r0 = K] reduce [add] { load %x[d0, r0] * load %w[d1, r0] }; store %s, %y[d0, d1]
+    grid [t1 = 16, t0 = 4]: %0, %1, … = for [r0 = K] reduce [add, add, …] { load %x[4*t0, r0] * load %w[4*t1, r0], … }; …
+
+Along which dim the vectors lie is decided as for any loop. Where that is the reduced dim, a tile has rows and columns,
+and each vector of a factor is used once for each of the other side; where it is a column, a tile has rows, and what is
+read of the matrix is used by all of them. Outer tiles are those of the factor that is larger: it is read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import sympy
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ..dialects import expr
+from ..dialects.expr import Dim
+from ..dialects.loop import (
+    AssertOp,
+    DimsAttr,
+    EndOp,
+    ForOp,
+    IndexAttr,
+    KernelOp,
+    LoopDim,
+    PredAttr,
+    ScratchOp,
+    StoreOp,
+    YieldOp,
+)
+from .contraction import Contraction, contraction_of_loop
+from .fuse_cost import Hints
+from .index_simplify import Facts, facts
+from .schedule_columns import column_dim
+
+SUMS = 24
+"""Vectors of running sums of a tile at most: of 32 registers, the others hold factors."""
+
+FEW_SUMS = 12
+"""The same where there are 16 registers."""
+
+MOST = 12
+"""Rows or columns of a tile at most."""
+
+COPIES = 4
+"""Vectors of one sum at most."""
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How the kernel of a product goes on: the column along which its vectors lie, if it is not the reduced dim, and
+    how many vectors each sum of a tile has.
+    """
+
+    column: LoopDim | None
+    copies: int
+
+
+def tile_product(kernel: KernelOp, bits: int, hints: Hints) -> Tiling | None:
+    """Make tiles of a kernel that multiplies matrices, in place. None where the kernel is no product."""
+    loop = product_loop(kernel)
+    found = contraction_of_loop(loop, tuple(kernel.grid), vectors=True) if loop is not None else None
+    if found is None:
+        return None
+    sums = SUMS if bits >= 512 else FEW_SUMS
+    vector = column_dim(kernel, hints)
+    if vector is None:
+        rows, columns = _tile(_last(found.rows), _last(found.columns), sums)
+        tiles = _tiles(found.rows, rows) | _tiles(found.columns, columns)
+    else:
+        other = found.rows if vector in found.columns else found.columns if vector in found.rows else ()
+        rows, columns = max(n for n in _divisors(_last(other)) if n <= sums // 2), 1
+        tiles = _tiles(other, rows)
+    order_grid(kernel, found, hints)
+    if tiles:
+        side_by_side(kernel, tiles)
+    return Tiling(vector, max(1, min(COPIES, sums // (rows * columns))))
+
+
+def product_loop(kernel: KernelOp) -> ForOp | None:
+    """The loop of a kernel that has one, over one dim, and else plain ops."""
+    loop, *others = [o for o in kernel.body.block.ops if o.regions] or [None]
+    if others or not isinstance(loop, ForOp) or len(loop.dims) != 1:
+        return None
+    if any(o.regions or isinstance(o, StoreOp) or o.name == "loop.scan" for o in loop.body.block.ops):
+        return None
+    return None if any(isinstance(o, ScratchOp) for o in kernel.body.block.ops) else loop
+
+
+def _divisors(extent: Dim) -> list[int]:
+    """The numbers of points of a dim that may be a tile: whole tiles make up the dim."""
+    if not isinstance(extent, int) or extent < 1:
+        return [1]
+    return [n for n in range(1, MOST + 1) if extent % n == 0]
+
+
+def _last(dims: Sequence[LoopDim]) -> Dim:
+    """The extent of the last of some dims, which tiles are made of."""
+    return dims[-1].extent if dims else 1
+
+
+def _tile(rows: Dim, columns: Dim, sums: int) -> tuple[int, int]:
+    """Rows and columns with the most products for each vector that is loaded. Of one row or column, four others."""
+    sides = product(_divisors(rows), _divisors(columns))
+    found = [(r, c) for r, c in sides if r * c <= (sums if r > 1 and c > 1 else 4)]
+    return max(found, key=lambda t: (t[0] * t[1] / (t[0] + t[1]), t[1]))
+
+
+def products_per_load(rows: Dim, columns: Dim, sums: int = SUMS) -> float:
+    """How many products of vectors a tile makes of each vector that it loads."""
+    r, c = _tile(rows, columns, sums)
+    return r * c / (r + c)
+
+
+def _tiles(dims: Sequence[LoopDim], n: int) -> dict[str, int]:
+    return {dims[-1].name: n} if n > 1 else {}
+
+
+def order_grid(kernel: KernelOp, found: Contraction, hints: Hints) -> None:
+    """The dims of the larger factor outside: while the other one stays in a cache, it is gone through once."""
+    rows, columns = hints.points(found.rows), hints.points(found.columns)
+    inner, outer = (found.rows, found.columns) if rows <= columns else (found.columns, found.rows)
+    kernel.properties["grid"] = DimsAttr.get((*found.batch, *outer, *inner))
+
+
+def side_by_side(kernel: KernelOp, tiles: Mapping[str, int]) -> None:
+    """Compute so many points of dims of the grid at once, in place: loads and ops that they share are there once."""
+    grid: list[LoopDim] = []
+    steps: list[tuple[sympy.Symbol, Dim, int]] = []
+    for d in kernel.grid:
+        n = tiles.get(d.name)
+        if n is None:
+            grid.append(d)
+            continue
+        t: Dim = 0
+        if d.extent != n:
+            t = expr.symbol(f"t{len(steps)}")
+            grid.append(LoopDim(t.name, 0, expr.floordiv(d.extent, n)))
+        steps.append((d.symbol, expr.normal(t * n), n))  # pyright: ignore[reportOperatorIssue]
+    points: list[dict[sympy.Symbol, Dim]] = [
+        {d: expr.normal(start + i) for (d, start, _), i in zip(steps, at, strict=True)}  # pyright: ignore
+        for at in product(*(range(n) for _, _, n in steps))
+    ]
+    kernel.properties["grid"] = DimsAttr.get(grid)
+    old = kernel.body.block
+    ops = list(old.ops)
+    tile = _Tile(points, facts(grid))
+    tile.ops(ops[:-1])
+    for op in reversed(ops):
+        op.detach()
+        op.erase(safe_erase=False)
+    old.add_ops([*tile.made, EndOp.create(location=kernel.location)])
+
+
+class _Tile:
+    """The ops of several points under construction, each op once for all points at which it is the same."""
+
+    def __init__(self, points: Sequence[Mapping[sympy.Symbol, Dim]], known: Facts) -> None:
+        self.points, self.known = points, known
+        self.values: list[dict[SSAValue, SSAValue]] = [{} for _ in points]
+        self.made: list[Operation] = []
+        self._there: dict[Any, Operation] = {}
+
+    def ops(self, ops: Sequence[Operation]) -> None:
+        """Append what ops become, each for all points before the next: elements are read before any is written."""
+        for op in ops:
+            if isinstance(op, ForOp):
+                self._loop(op)
+                continue
+            for k in range(len(self.points)):
+                self._op(op, k)
+
+    def _op(self, op: Operation, k: int) -> None:
+        values = self.values[k]
+        operands = tuple(values.get(v, v) for v in op.operands)
+        properties = {name: self._at(a, k) for name, a in op.properties.items()}
+        key = (type(op), operands, tuple(properties.items()), tuple(op.result_types))
+        new = None if isinstance(op, StoreOp | AssertOp) else self._there.get(key)
+        if new is None:
+            new = self._there[key] = type(op).create(
+                operands=operands,
+                result_types=op.result_types,
+                properties=properties,
+                attributes=op.attributes,
+                location=op.location,
+            )
+            self.made.append(new)
+        values.update(zip(op.results, new.results, strict=True))
+
+    def _at(self, a: Attribute, k: int) -> Attribute:
+        point = self.points[k]
+        if isinstance(a, IndexAttr):
+            return IndexAttr.get(self.known.simplify(expr.substitute(e, point)) for e in a)
+        if isinstance(a, PredAttr):
+            return PredAttr.get(self.known.relation(expr.substitute(r, point)) for r in a)
+        return a
+
+    def _loop(self, loop: ForOp) -> None:
+        """One loop that gives the reductions of all points."""
+        outside = self.made, self._there, self.known
+        self.made, self._there = [], dict(self._there)
+        *body, last = loop.body.block.ops
+        self.ops(body)
+        yields = [values.get(v, v) for values in self.values for v in last.operands]
+        made = self.made
+        self.made, self._there, self.known = outside
+        n = len(self.points)
+        new = ForOp.make(
+            loop.dims,
+            Block([*made, YieldOp.create(operands=yields, location=last.location)]),
+            reduce=[kind.data for kind in loop.reduce.data] * n,
+            result_types=list(loop.result_types) * n,
+            attributes=dict(loop.attributes),
+            location=loop.location,
+        )
+        self.made.append(new)
+        results = iter(new.results)
+        for values in self.values:
+            values.update((r, next(results)) for r in loop.results)

@@ -1,0 +1,88 @@
+// RUN: lamella-opt %s --split-input-file -p 'loop-schedule{bits=512 threads=2}' | filecheck %s
+
+// A weight as linear layers keep it: vectors along the inner dim, four rows and six columns at once, each element once
+// for all of them. The tiles of the larger factor are outside.
+
+// CHECK:      grid [t0 = 8, t1 = 2]
+// CHECK-NEXT: loop.for [r0 = 64] reduce [add, {{.*}}, add] attributes {vector = "r0", lanes = 16 : i64, unroll = 1 : i64} {
+// CHECK-NEXT:   [[A:%\w+]] = loop.load %x0[4*t1, r0]
+// CHECK-NEXT:   [[B:%\w+]] = loop.load %x0[4*t1 + 1, r0]
+// CHECK-NEXT:   loop.load %x0[4*t1 + 2, r0]
+// CHECK-NEXT:   loop.load %x0[4*t1 + 3, r0]
+// CHECK-NEXT:   [[W:%\w+]] = loop.load %x1[6*t0, r0]
+// CHECK:        loop.load %x1[6*t0 + 5, r0]
+// CHECK-NEXT:   arith.mulf [[A]], [[W]]
+// CHECK-NEXT:   arith.mulf [[B]], [[W]]
+// CHECK:      loop.store {{.*}}, %y0[4*t1, 6*t0]
+// CHECK:      loop.store {{.*}}, %y0[4*t1 + 3, 6*t0 + 5]
+// CHECK-NEXT: loop.end
+loop.kernel @linear(%x0: !sym.t<[8, 64], f32>, %x1: !sym.t<[48, 64], f32>) outs(%y0: !sym.t<[8, 48], f32>) sizes [] grid [d0 = 8, d1 = 48] {
+  %0 = loop.for [r0 = 64] reduce [add] {
+    %1 = loop.load %x0[d0, r0] : !sym.t<[8, 64], f32>
+    %2 = loop.load %x1[d1, r0] : !sym.t<[48, 64], f32>
+    %3 = arith.mulf %1, %2 : f32
+    loop.yield %3 : f32
+  } : f32
+  loop.store %0, %y0[d0, d1] : !sym.t<[8, 48], f32>
+  loop.end
+}
+
+// -----
+
+// A matrix whose rows lie in one piece: vectors along the columns, all rows at once. What rows share comes after the loop
+// for each of them.
+
+// CHECK:      grid [b0 = floordiv(64*s0 + 255, 256)]
+// CHECK-NEXT: loop.for [d1 = 256*b0 : min(64*s0, 256*b0 + 256)] attributes {vector = "d1", lanes = 16 : i64, unroll = 4 : i64} {
+// CHECK-NEXT:   loop.for [r0 = s1] reduce [add, add, add] {
+// CHECK-NEXT:     loop.load %x0[0, r0]
+// CHECK-NEXT:     loop.load %x0[1, r0]
+// CHECK-NEXT:     loop.load %x0[2, r0]
+// CHECK-NEXT:     loop.load %x1[r0, d1]
+// CHECK:        [[B:%\w+]] = loop.load %x2[d1]
+// CHECK-NEXT:   arith.addf {{.*}}, [[B]]
+// CHECK-NEXT:   arith.addf {{.*}}, [[B]]
+// CHECK-NEXT:   arith.addf {{.*}}, [[B]]
+// CHECK-NEXT:   loop.store {{.*}}, %y0[0, d1]
+loop.kernel @mm(%x0: !sym.t<[3, s1], f32>, %x1: !sym.t<[s1, 64*s0], f32>, %x2: !sym.t<[64*s0], f32>) outs(%y0: !sym.t<[3, 64*s0], f32>) sizes [s1, s0] grid [d0 = 3, d1 = 64*s0] {
+  %0 = loop.for [r0 = s1] reduce [add] {
+    %1 = loop.load %x0[d0, r0] : !sym.t<[3, s1], f32>
+    %2 = loop.load %x1[r0, d1] : !sym.t<[s1, 64*s0], f32>
+    %3 = arith.mulf %1, %2 : f32
+    loop.yield %3 : f32
+  } : f32
+  %4 = loop.load %x2[d1] : !sym.t<[64*s0], f32>
+  %5 = arith.addf %0, %4 : f32
+  loop.store %5, %y0[d0, d1] : !sym.t<[3, 64*s0], f32>
+  loop.end
+}
+
+// -----
+
+// A vector times a matrix: four elements of the result at once. Seven rows have no smaller tiles; three columns fit.
+
+// CHECK:      grid [t0 = 25]
+// CHECK-NEXT: loop.for [r0 = 32] reduce [add, add, add, add]
+// CHECK:      loop.kernel @seven
+// CHECK-SAME: grid [t0 = 5]
+// CHECK-NEXT: loop.for [r0 = 32] reduce [add, {{.*}}, add]
+loop.kernel @row(%x0: !sym.t<[32], f32>, %x1: !sym.t<[100, 32], f32>) outs(%y0: !sym.t<[100], f32>) sizes [] grid [d0 = 100] {
+  %0 = loop.for [r0 = 32] reduce [add] {
+    %1 = loop.load %x0[r0] : !sym.t<[32], f32>
+    %2 = loop.load %x1[d0, r0] : !sym.t<[100, 32], f32>
+    %3 = arith.mulf %1, %2 : f32
+    loop.yield %3 : f32
+  } : f32
+  loop.store %0, %y0[d0] : !sym.t<[100], f32>
+  loop.end
+}
+loop.kernel @seven(%x0: !sym.t<[7, 32], f32>, %x1: !sym.t<[15, 32], f32>) outs(%y0: !sym.t<[7, 15], f32>) sizes [] grid [d0 = 7, d1 = 15] {
+  %0 = loop.for [r0 = 32] reduce [add] {
+    %1 = loop.load %x0[d0, r0] : !sym.t<[7, 32], f32>
+    %2 = loop.load %x1[d1, r0] : !sym.t<[15, 32], f32>
+    %3 = arith.mulf %1, %2 : f32
+    loop.yield %3 : f32
+  } : f32
+  loop.store %0, %y0[d0, d1] : !sym.t<[7, 15], f32>
+  loop.end
+}

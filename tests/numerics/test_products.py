@@ -1,0 +1,181 @@
+"""Matrix products that are kernels: no further from the exact result than eager's are, whatever the layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+EVERY: dict[str, Any] = {"products": "all", "strict": True}
+
+
+def check(f: Callable[..., Any], args: Sequence[Any], options: dict[str, Any] = EVERY, times: float = 2) -> None:
+    """f as kernels has eager's types and strides, and at most `times` the error of eager's, and a rounding."""
+    torch._dynamo.reset()
+    got, eager = torch.compile(f, backend="lamella", options=options)(*args), f(*args)
+    exact = f(*(a.double() if isinstance(a, Tensor) and a.is_floating_point() else a for a in args))
+    if isinstance(got, Tensor):
+        got, eager, exact = (got,), (eager,), (exact,)
+    for g, e, right in zip(got, eager, exact, strict=True):
+        assert g.dtype == e.dtype and g.shape == e.shape and g.stride() == e.stride()
+        if not g.numel():
+            continue
+        if not g.dtype.is_floating_point:
+            assert torch.equal(g, e)
+            continue
+        known = right.isfinite()
+        torch.testing.assert_close(g[~known].double(), right[~known], equal_nan=True)
+        if not known.any():
+            continue
+        right, g, e = right[known], g[known].double(), e[known].double()
+        allowed = times * (e - right).abs().max() + torch.finfo(eager[0].dtype).eps * right.abs().max()
+        assert (g - right).abs().max() <= allowed
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("columns_in_one_piece", [True, False])
+@pytest.mark.parametrize("size,columns", [(300, 70), (1, 5), (0, 5), (64, 1)])
+def test_a_row_is_as_exact_as_eager(dtype: torch.dtype, columns_in_one_piece: bool, size: int, columns: int) -> None:
+    torch.manual_seed(0)
+    x, bias = torch.randn(1, size).to(dtype), torch.randn(columns).to(dtype)
+    w = torch.randn(columns, size).to(dtype).t() if columns_in_one_piece else torch.randn(size, columns).to(dtype)
+
+    def f(x: Tensor, w: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        return x @ w, torch.addmm(bias, x, w, beta=0.5, alpha=2)
+
+    check(f, (x, w, bias), {"strict": True}, times=1.5)
+
+
+def test_f64_within_the_bound_of_any_order() -> None:
+    """|error| <= n * eps * sum(|x| * |w|): nothing more exact is at hand to compare with."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    x, w = torch.randn(1, 300, dtype=torch.float64), torch.randn(70, 300, dtype=torch.float64).t()
+    got = torch.compile(lambda x, w: x @ w, backend="lamella")(x, w)
+    bound = 2 * 300 * torch.finfo(torch.float64).eps * (x.abs() @ w.abs())
+    assert ((got - x @ w).abs() <= bound).all()
+
+
+@pytest.mark.parametrize("m", [1, 3])
+def test_bias_is_not_read_where_beta_is_0(m: int) -> None:
+    torch._dynamo.reset()
+    x, w, bias = torch.ones(m, 4), torch.ones(3, 4).t(), torch.full((3,), float("nan"))
+    f = torch.compile(lambda b, x, w: torch.addmm(b, x, w, beta=0), backend="lamella", options=EVERY)
+    assert torch.equal(f(bias, x, w), torch.full((m, 3), 4.0))
+
+
+SIZES = st.sampled_from([0, 1, 2, 3, 4, 7, 8, 13, 16, 24, 33, 48, 64, 100])
+
+
+@st.composite
+def matrices(draw: st.DrawFn, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """A tensor of a shape: contiguous, with dims exchanged, a part of a larger one, every second element, or expanded."""
+    layout = draw(st.sampled_from(["plain", "plain", "turned", "part", "strided", "expanded"]))
+    n = len(shape)
+    if layout == "turned" and n > 1:
+        order = [*range(n - 2), n - 1, n - 2]
+        return torch.randn([shape[k] for k in order]).to(dtype).permute(order)
+    if layout == "part":
+        return torch.randn([k + 3 for k in shape]).to(dtype)[tuple(slice(2, k + 2) for k in shape)]
+    if layout == "strided":
+        return torch.randn([*shape[:-1], 2 * shape[-1]]).to(dtype)[..., ::2]
+    if layout == "expanded":
+        return torch.randn([*shape[:-2], 1, shape[-1]][-n:]).to(dtype).expand(shape)
+    return torch.randn(shape).to(dtype)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data(), SIZES, SIZES, SIZES, st.sampled_from([torch.float32, torch.bfloat16, torch.float16]))
+def test_shapes_and_layouts(data: st.DataObject, m: int, n: int, k: int, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    x, w, bias = (data.draw(matrices(s, dtype)) for s in ([m, k], [k, n], [n]))
+    residual = data.draw(matrices([m, n], torch.float32))
+    check(lambda x, w, b, r: F.silu(torch.addmm(b, x, w)) + r, (x, w, bias, residual))
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.data(), st.sampled_from([0, 1, 3]), SIZES, SIZES, SIZES)
+def test_batches(data: st.DataObject, b: int, m: int, n: int, k: int) -> None:
+    torch.manual_seed(0)
+    x, y = data.draw(matrices([b, m, k], torch.float32)), data.draw(matrices([b, k, n], torch.float32))
+    c = data.draw(matrices([b, m, n], torch.float32))
+    check(lambda c, x, y: torch.baddbmm(c, x, y, beta=2.0, alpha=0.5), (c, x, y))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("m", [1, 4, 16])
+def test_a_weight_of_bytes_is_converted_where_it_is_read(dtype: torch.dtype, m: int) -> None:
+    torch.manual_seed(0)
+    x, scale = torch.randn(m, 96).to(dtype), torch.rand(80).to(dtype)
+    w = torch.randint(-128, 128, (80, 96), dtype=torch.int8)
+    check(lambda x, w, s: F.linear(x, w.to(x.dtype)) * s, (x, w, scale))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_what_is_not_finite_stays_in_its_row_and_column(value: float) -> None:
+    torch.manual_seed(0)
+    x, w = torch.randn(6, 40), torch.randn(40, 20)
+    x[2, 7], w[5, 3] = value, value
+    check(torch.mm, (x, w))
+    check(lambda x, w: F.linear(x, w), (x, w.t().contiguous()))
+
+
+def test_a_sequence_of_rows_keeps_its_dims_and_results_may_be_views() -> None:
+    torch.manual_seed(0)
+    w, b = torch.randn(40, 48), torch.randn(40)
+    check(lambda x, w, b: F.gelu(F.linear(x, w, b)).transpose(0, 1), (torch.randn(2, 5, 48), w, b))
+
+
+def test_integers() -> None:
+    x, w = torch.randint(-128, 128, (5, 33), dtype=torch.int8), torch.randint(-128, 128, (33, 16), dtype=torch.int8)
+    check(
+        lambda x, w: (
+            torch.mm(x.long(), w.long()),
+            torch._int_mm(  # pyright: ignore[reportPrivateImportUsage]
+                x[:, :32].contiguous(), w[:32].contiguous()
+            ),
+        ),
+        (x, w),
+    )
+
+
+def test_a_result_over_its_own_operand() -> None:
+    torch.manual_seed(0)
+
+    def f(x: Tensor, w: Tensor) -> Tensor:
+        y = x.clone()
+        y.copy_(y @ w + y)
+        return y
+
+    check(f, (torch.randn(8, 8), torch.randn(8, 8)))
+
+
+def test_sizes_that_change() -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    f = torch.compile(lambda x, w: torch.relu(x @ w.t()), backend="lamella", options=EVERY, dynamic=True)
+    for m, k in ((3, 20), (5, 64), (64, 33), (2, 5)):
+        x, w = torch.randn(m, k), torch.randn(24, k)
+        torch.testing.assert_close(f(x, w), torch.relu(x @ w.t()), rtol=1e-5, atol=1e-5)
+
+
+def test_threads_do_not_matter() -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    x, w = torch.randn(8, 512), torch.randn(768, 512)
+    f = torch.compile(lambda x, w: F.gelu(F.linear(x, w)), backend="lamella", options=EVERY)
+    threads = torch.get_num_threads()
+    results: list[Tensor] = []
+    try:
+        for n in (1, 2, 3):
+            torch.set_num_threads(n)
+            results.append(f(x, w))
+    finally:
+        torch.set_num_threads(threads)
+    assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
