@@ -48,9 +48,9 @@ def split_reductions(ops: Sequence[Operation], machine: Machine, hints: Hints) -
             found.append(o)
             continue
         pieces: list[Operation] = [o]
-        if [k.data for k in o.combine.data] == ["welford"]:
+        if _is_variance(o):
             if machine.one_pass and not _is_at_hand(o, machine, hints):
-                found += _in_parts(o, machine, hints)
+                found += [p for piece in _in_parts(o, machine, hints) for p in _at_hand(piece, machine, hints)]
                 continue
             if _in_two_passes(o, machine, hints):
                 pieces = two_passes(o)
@@ -62,9 +62,20 @@ def split_reductions(ops: Sequence[Operation], machine: Machine, hints: Hints) -
 # Variance
 
 
+def _is_variance(o: NestOp) -> bool:
+    return [k.data for k in o.combine.data] == ["welford"]
+
+
 def _in_two_passes(o: NestOp, machine: Machine, hints: Hints) -> bool:
     """Whether the second pass finds what the first read in the cache, or there are too few results for the threads."""
     return _is_at_hand(o, machine, hints) or hints.points(tuple(o.dims)) < machine.threads
+
+
+def _at_hand(o: Operation, machine: Machine, hints: Hints) -> list[Operation]:
+    """A part, in two passes where it is a variance that finds what the first has read."""
+    if isinstance(o, NestOp) and _is_variance(o) and _is_at_hand(o, machine, hints):
+        return two_passes(o)
+    return [o]
 
 
 def _is_at_hand(o: NestOp, machine: Machine, hints: Hints) -> bool:
@@ -127,6 +138,8 @@ def _in_parts(o: NestOp, machine: Machine, hints: Hints) -> list[Operation]:
     rows = max(1, CHUNK // (inside * (min(results, CHUNK) if columns else 1)))
     if columns:
         rows = max(rows, least)
+    elif machine.hold:
+        rows = 1 << (rows.bit_length() - 1)  # held in a tile, whose sizes are powers of two
     return [o] if 2 * rows > sizes[k] else in_parts(o, k, rows)
 
 
@@ -148,7 +161,7 @@ def in_parts(o: NestOp, k: int, rows: int) -> list[Operation]:
     part, count, points = _part(o, k, rows)
     index = IndexAttr.get([expr.symbol("r0"), *(x.symbol for x in o.dims)])
     over = DimsAttr.get([LoopDim("r0", 0, count)])
-    if [k.data for k in o.combine.data] == ["welford"]:
+    if _is_variance(o):
         return [part, *_merged(o, part, index, over, points)]
     loads = [LoadOp.make(r, index, location=o.location) for r in part.res]
     last = YieldOp.create(operands=[load.res for load in loads], location=o.location)

@@ -25,8 +25,8 @@ from .tile_phases import ordered_dims
 THREAD = 16
 """Bytes that a thread moves with one instruction."""
 
-ROW = 16 << 10
-"""Elements of a row that is held whole."""
+ROW = 32 << 10
+"""Elements of a row that is held whole, as f32 in the registers of the most threads."""
 
 CHUNK = 4096
 """Elements that a program has at hand of a longer one."""
@@ -34,6 +34,12 @@ CHUNK = 4096
 AGAIN = 16 << 10
 """Elements that a program of the most threads has at hand of a row that it goes through again: the fewer programs there
 are at a time, the more of their rows are still in the L2 cache."""
+
+AGAIN_EACH = 16
+"""Of these, for a thread."""
+
+AHEAD = 0
+"""Tiles of such a row that are on their way at a time, through shared memory; 0: one, straight to the registers."""
 
 COLUMNS = 512
 """Bytes of columns that a program reduces side by side."""
@@ -56,8 +62,8 @@ def tile_kernel(kernel: KernelOp, target: GpuTarget, hints: Hints) -> None:
     Tiling(kernel, target, hints).choose()
 
 
-_WIDE = ("argmax", "argmin", "welford")
-"""Reductions that carry one value more than they give."""
+_STATE = {"argmax": 2, "argmin": 2, "welford": 3}
+"""Values that reductions carry for each lane; one where nothing is said."""
 
 
 def power(n: int) -> int:
@@ -97,7 +103,7 @@ class Tiling:
             across = column is not None and self._weight(column, inside) > (
                 0 if best is None else self._weight(best, inside)
             )
-            if across and self._windowed():
+            if self._windowed() and (across or self._overlaps()):
                 self._write(self._flat(), 8)
             elif across and column is not None:
                 self._write(self._columns(column), 32)
@@ -113,6 +119,11 @@ class Tiling:
             and not self.kept
             and not any(isinstance(o, ScanOp) for o in body_ops(self.kernel.body))
         )
+
+    def _overlaps(self) -> bool:
+        """Whether some load is at a place that both a dim of the grid and one of a loop move."""
+        grid, loops = ({d.symbol for d in dims} for dims in (self.grid, [d for o in self.loops for d in o.dims]))
+        return any(expr.symbols(e) & grid and expr.symbols(e) & loops for a in self.found for e in a.index)
 
     def _outer(self) -> list[ForOp]:
         return [o for o in self.kernel.body.block.ops if isinstance(o, ForOp)]
@@ -231,28 +242,33 @@ class Tiling:
         sizes = {d.name: power(self._size(d)) for _, d in chain}
         known = all(at_most(d) is not None for _, d in chain)
         whole = math.prod(sizes.values())
-        if known and whole <= ROW:
+        if known and whole <= ROW // power(max(self._read_again(), 1)):
             return self._fill(chain, vector, whole)
         self._is_long = True
-        return self._fill(chain, vector, AGAIN // power(self._carried()) if self._reads_again() else CHUNK)
+        if not self._read_again():
+            return self._fill(chain, vector, CHUNK)
+        if AHEAD:
+            for o, _ in chain:
+                o.attributes["stages"] = IntegerAttr(AHEAD, i64)
+        return self._fill(chain, vector, AGAIN // power(self._carried()))
 
     def _carried(self) -> int:
         """Values that a loop carries for each lane, at most."""
-        return max((len(o.res) + sum(k.data in _WIDE for k in o.reduce.data) for o in self.loops), default=1)
+        return max((sum(_STATE.get(k.data, 1) for k in o.reduce.data) for o in self.loops), default=1)
 
     def _per_thread(self, elements: int, narrow: int) -> int:
         """Elements of a row's tile for a thread: as many bytes as are in flight well, or the most threads."""
-        if elements < ROW and self._is_long and self._reads_again():
-            return max(elements // 1024, 4)
+        if self._is_long and self._read_again():
+            return max(AGAIN_EACH // power(self._carried()), 4)
         return 16 if self._carried() > 1 else max(16, min(32, 64 // narrow))
 
-    def _reads_again(self) -> bool:
-        """Whether several loops read one buffer that is not small."""
+    def _read_again(self) -> int:
+        """How many buffers that are not small several loops read."""
         times: dict[SSAValue, int] = {}
         for o in self._outer():
             for buffer in {buffer_of(a) for a in accesses(body_ops(o.body)) if isinstance(a, LoadOp)}:
                 times[buffer] = times.get(buffer, 0) + (self.hints.bytes(buffer) > self.target.l2 // 4)
-        return max(times.values(), default=0) > 1
+        return sum(n > 1 for n in times.values())
 
     def _fill(self, chain: list[tuple[ForOp, LoopDim]], vector: LoopDim | None, budget: int) -> int:
         """Tiles of nested loops with `budget` points, from the dim that is `vector` or scanned, or the last, outwards.

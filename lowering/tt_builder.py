@@ -274,14 +274,20 @@ class TtBuilder:
         step: SSAValue,
         initial: Sequence[SSAValue],
         body: Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
+        stages: int | None = None,
     ) -> list[SSAValue]:
-        """`scf.for`: `body(i, values)` gives the next values, which have the types of the first ones."""
+        """`scf.for`: `body(i, values)` gives the next values, which have the types of the first ones. With `stages`,
+        Triton has as many tiles of loads on their way at a time.
+        """
         block = Block(arg_types=[start.type, *(v.type for v in initial)])
         with self.scope(block):
             results = body(block.args[0], block.args[1:])
             self.effect(scf.YieldOp, results)
         types = [v.type for v in initial]
-        return list(self.effect(scf.ForOp, [start, end, step, *initial], types, {}, [Region(block)]).results)
+        op = self.effect(scf.ForOp, [start, end, step, *initial], types, {}, [Region(block)])
+        if stages is not None:
+            op.attributes["tt.num_stages"] = IntegerAttr(stages, i32)
+        return list(op.results)
 
     def across(
         self,

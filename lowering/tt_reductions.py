@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ..dialects import tt
 from ..dialects.tt_types import element_of, shape_of
-from . import tt_math
+from . import tt_math, tt_rounded
 from .llvm_properties import KernelError
 from .tt_builder import Shape, TtBuilder
 from .tt_scalar import same
@@ -47,6 +47,10 @@ class Reduction(Protocol):
 
     def fold(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
         """A state with those of later points, of which the last axis has a multiple of its lanes."""
+        ...
+
+    def lanes(self, state: State) -> State:
+        """A state whose last dim is combined into one."""
         ...
 
     def results(self, state: State) -> list[SSAValue]:
@@ -108,6 +112,8 @@ _FLOAT = {"add": arith.AddfOp, "mul": arith.MulfOp, "max": arith.MaximumfOp, "mi
 class _Plain:
     """A reduction that takes one point as it takes many."""
 
+    b: TtBuilder
+
     def combine(self, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> State:
         raise NotImplementedError
 
@@ -116,6 +122,24 @@ class _Plain:
 
     def fold(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
         raise NotImplementedError
+
+    def lanes(self, state: State) -> State:
+        return over_last(self.b, state, self.combine)
+
+
+def over_last(b: TtBuilder, values: State, combine: Callable[[Sequence[SSAValue], Sequence[SSAValue]], State]) -> State:
+    """Tensors whose last dim is combined into one."""
+    shape = shape_of(values[0].type)
+    return over(b, values, len(shape) - 1, combine)
+
+
+def over(
+    b: TtBuilder, values: State, axis: int, combine: Callable[[Sequence[SSAValue], Sequence[SSAValue]], State]
+) -> State:
+    """Tensors of which a dim is combined into one."""
+    shape = shape_of(values[0].type)
+    types = [tt.tensor(element_of(v.type), (*shape[:axis], *shape[axis + 1 :])) for v in values]
+    return b.across(tt.ReduceOp, tt.ReduceReturnOp, values, axis, types, combine)
 
 
 class _Fold(_Plain):
@@ -227,31 +251,38 @@ class _ExpSum(_Plain):
         kept = s.float(add, total, s.float(mul, one, scale))
         return [s.float(arith.MaximumfOp, m, x), s.select(s.compare("ogt", x, m), grown, kept)]
 
+    def _most(self, x: Sequence[SSAValue], y: Sequence[SSAValue]) -> State:
+        return [self.b.float(arith.MaximumfOp, x[0], y[0])]
+
+    def _sum(self, x: Sequence[SSAValue], y: Sequence[SSAValue]) -> State:
+        return [self.b.float(arith.AddfOp, x[0], y[0])]
+
+    def _start(self, most: SSAValue) -> SSAValue:
+        """What is subtracted where `most` is the largest: 0 for -inf, so that the sum is 0 while all are -inf."""
+        none = self.b.compare("oeq", most, same(self.b, float("-inf"), most))
+        return self.b.select(none, same(self.b, 0.0, most), most)
+
     def fold(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
-        """n = max(m, the values x), s exp(m - n) + sum of exp(x - n): one exponential for each value. Where n is -inf,
-        nothing is subtracted, so that the sum is 0 as long as all values are -inf.
-        """
+        """n = max(m, the values x), s exp(m - n) + sum of exp(x - n): one exponential for each value."""
         s, lanes = self.b, shape_of(state[0].type)
-        values = s.split_last(new[0], lanes[-1])
-        axis, types = len(lanes) - 1, [tt.tensor(self.type, lanes)]
-
-        def largest(x: Sequence[SSAValue], y: Sequence[SSAValue]) -> State:
-            return [s.float(arith.MaximumfOp, x[0], y[0])]
-
-        def total(x: Sequence[SSAValue], y: Sequence[SSAValue]) -> State:
-            return [s.float(arith.AddfOp, x[0], y[0])]
-
-        (most,) = s.across(tt.ReduceOp, tt.ReduceReturnOp, [values], axis, types, largest)
+        values, axis = s.split_last(new[0], lanes[-1]), len(lanes) - 1
+        (most,) = over(s, [values], axis, self._most)
         most = s.float(arith.MaximumfOp, state[0], most)
-        none = s.compare("oeq", most, same(s, float("-inf"), most))
-        start = s.select(none, same(s, 0.0, most), most)
+        start = self._start(most)
         scale = self.exp(s.float(arith.SubfOp, state[0], start))
         below = s.float(arith.SubfOp, values, s.spread(start, shape_of(values.type)))
-        (more,) = s.across(tt.ReduceOp, tt.ReduceReturnOp, [self.exp(below)], axis, types, total)
+        (more,) = over(s, [self.exp(below)], axis, self._sum)
         return [most, s.float(arith.AddfOp, s.float(arith.MulfOp, state[1], scale), more)]
 
+    def lanes(self, state: State) -> State:
+        """The largest of all lanes first, so that each is scaled once."""
+        (most,) = over_last(self.b, [state[0]], self._most)
+        scale = self.exp(self.b.float(arith.SubfOp, state[0], self._start(most)))
+        (total,) = over_last(self.b, [self.b.float(arith.MulfOp, state[1], scale)], self._sum)
+        return [most, total]
+
     def exp(self, x: SSAValue) -> SSAValue:
-        return self.b.float(math.ExpOp, x) if self.rounded else tt_math.MATH["exp"](self.b, x)
+        return tt_rounded.exp(self.b, x) if self.rounded else tt_math.MATH["exp"](self.b, x)
 
     def results(self, state: State) -> list[SSAValue]:
         """Where the largest value is infinite, the difference to itself is NaN."""
@@ -307,9 +338,7 @@ class _Welford(_Plain):
 def across(b: TtBuilder, reduction: Reduction, state: State, axes: int) -> State:
     """A state whose last `axes` dims are combined into one."""
     for _ in range(axes):
-        axis = len(tt.shape_of(state[0].type)) - 1
-        types = [tt.tensor(element_of(v.type), tt.shape_of(v.type)[:-1]) for v in state]
-        state = b.across(tt.ReduceOp, tt.ReduceReturnOp, state, axis, types, reduction.combine)
+        state = reduction.lanes(state)
     return state
 
 

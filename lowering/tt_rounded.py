@@ -1,17 +1,20 @@
 """Which values of a kernel may be a few units of f32 off: those of which nothing but an f16 or bf16 is made.
 
-The hardware approximates exponentials and quotients of f32 in two or three instructions; exact ones take ten. An error
-of 2**-21 is lost where the result is rounded to 8 or 11 bits, also after sums, products and differences that cancel
-some of them.
+The hardware approximates exponentials and quotients of f32 in two or three instructions; exact ones take ten, and erf
+thirty. An error of 2**-21 is lost where the result is rounded to 8 or 11 bits, also after sums, products and
+differences that cancel some of them.
 """
 
 from __future__ import annotations
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, f32, i32
 from xdsl.ir import Operation, SSAValue
 
+from ..dialects import tt
 from ..dialects.loop import ForOp, KernelOp, YieldOp, body_ops
+from ..dialects.tt_types import shape_of
+from .tt_builder import TtBuilder
 
 _PASSING = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, arith.MaximumfOp, arith.MinimumfOp,
             arith.SelectOp, math.SqrtOp, math.RsqrtOp)  # fmt: skip
@@ -46,3 +49,54 @@ def _rounds(op: Operation, index: int, found: set[Operation]) -> bool:
     if isinstance(op, arith.SelectOp) and index == 0:
         return False
     return isinstance(op, _PASSING) and op in found
+
+
+# What these ops are
+
+
+def exp(b: TtBuilder, x: SSAValue) -> SSAValue:
+    """2**(x log2(e)), by ex2.approx."""
+    return b.float(math.ExpOp, x)
+
+
+def divide(b: TtBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
+    """x / y. Where lanes share a divisor, its inverse is computed once: (x r) k with r = 1 / (y k), where k keeps the
+    inverse of a small divisor finite.
+    """
+    if len(shape_of(y.type)) >= len(shape_of(x.type)):
+        return b.float(arith.DivfOp, x, y)
+    one, small = b.constant(1.0, f32), b.compare("olt", b.float(math.AbsFOp, y), b.constant(2.0**-100, f32))
+    k = b.select(small, b.constant(2.0**64, f32), one)
+    r = b.float(arith.DivfOp, one, b.float(arith.MulfOp, y, k))
+    return b.float(arith.MulfOp, b.float(arith.MulfOp, x, r), k)
+
+
+_ERFC = (1.6279086, 0.91841638, 0.14848159, -0.028253637, 0.00077456877, 0.0014894856, -0.00044552350, 4.5360837e-05)
+"""-log2(erfc(a)) / a as a polynomial in a, by least squares weighted for the error of erfc: 2e-8 at most."""
+
+
+def erf(b: TtBuilder, x: SSAValue) -> SSAValue:
+    """1 - erfc(|x|) with the sign of x, to 1e-7; near 0 the first term of the series."""
+    a = b.float(math.AbsFOp, x)
+    p = b.constant(_ERFC[-1], f32)
+    for c in reversed(_ERFC[:-1]):
+        p = b.float(arith.AddfOp, b.float(arith.MulfOp, p, a), b.constant(c, f32))
+    exponent = b.float(arith.MulfOp, b.float(arith.SubfOp, b.constant(-0.0, f32), a), p)
+    value = b.float(arith.SubfOp, b.constant(1.0, f32), b.float(math.Exp2Op, exponent))
+    return _odd(b, x, a, value, 1.1283791671)
+
+
+def tanh(b: TtBuilder, x: SSAValue) -> SSAValue:
+    """1 - 2 / (1 + exp(2 |x|)) with the sign of x; near 0 the first term of the series."""
+    a = b.float(math.AbsFOp, x)
+    grown = b.float(math.Exp2Op, b.float(arith.MulfOp, a, b.constant(2.8853900818, f32)))
+    share = b.float(arith.DivfOp, b.constant(2.0, f32), b.float(arith.AddfOp, grown, b.constant(1.0, f32)))
+    return _odd(b, x, a, b.float(arith.SubfOp, b.constant(1.0, f32), share), 1.0)
+
+
+def _odd(b: TtBuilder, x: SSAValue, a: SSAValue, value: SSAValue, slope: float) -> SSAValue:
+    """`value`, that of an odd function at a = |x|, with the sign of x; `slope` x where that is small."""
+    sign = b.integer(arith.AndIOp, b.cast(tt.BitcastOp, x, i32), b.constant(-(2**31), i32))
+    bits = b.integer(arith.OrIOp, b.cast(tt.BitcastOp, value, i32), sign)
+    near = b.compare("olt", a, b.constant(2.0**-7, f32))
+    return b.select(near, b.float(arith.MulfOp, x, b.constant(slope, f32)), b.cast(tt.BitcastOp, bits, f32))

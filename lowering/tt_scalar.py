@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
-from xdsl.dialects import arith, math
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, IntegerAttr, IntegerType, f32, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import tt
 from ..dialects.errors import describe_location
 from ..dialects.tt_types import element_of
-from . import tt_math
+from . import tt_math, tt_rounded
 from .llvm_properties import KernelError
 from .tt_builder import FLOAT_PREDICATES, INTEGER_PREDICATES, TtBuilder
 
@@ -269,7 +269,9 @@ ROWS: dict[str, Row] = {
 }
 
 ROUNDED: dict[str, Row] = {
-    "arith.divf": _float(arith.DivfOp),
-    "math.exp": _float(math.ExpOp),
+    "arith.divf": lambda b, op, v: tt_rounded.divide(b, *v),
+    "math.exp": lambda b, op, v: tt_rounded.exp(b, *v),
+    "math.erf": lambda b, op, v: tt_rounded.erf(b, *v),
+    "math.tanh": lambda b, op, v: tt_rounded.tanh(b, *v),
 }
-"""The hardware's approximations, a few units of f32 off."""
+"""Ops of f32 that may be a few units off."""

@@ -11,3 +11,16 @@ loop.kernel @window(%x0: !sym.t<[64, 64, 112, 112], bf16, strides=[802816, 1, 71
   loop.store %0, %y0[d0, d1, d2, d3] : !sym.t<[64, 64, 55, 55], bf16, strides=[193600, 1, 3520, 64], device=cuda:0>
   loop.end
 }
+
+// The same where columns are neighbours: windows overlap, so that lanes are points of the result all the same.
+// CHECK-LABEL: loop.kernel @columns(
+// CHECK-SAME: tile = {d2 = 16 : i64, d3 = 64 : i64}
+// CHECK: loop.for [r0 = 3, r1 = 3] reduce [max] {
+loop.kernel @columns(%x0: !sym.t<[64, 64, 112, 112], f32, device=cuda:0>) outs(%y0: !sym.t<[64, 64, 55, 55], f32, device=cuda:0>) sizes [] grid [d0 = 64, d1 = 64, d2 = 55, d3 = 55] {
+  %0 = loop.for [r0 = 3, r1 = 3] reduce [max] {
+    %1 = loop.load %x0[d0, d1, 2*d2 + r0, 2*d3 + r1] : !sym.t<[64, 64, 112, 112], f32, device=cuda:0>
+    loop.yield %1 : f32
+  } : f32
+  loop.store %0, %y0[d0, d1, d2, d3] : !sym.t<[64, 64, 55, 55], f32, device=cuda:0>
+  loop.end
+}
