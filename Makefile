@@ -1,4 +1,4 @@
-# make demo | test | lint | path. Each makes the virtual environment first where it is missing.
+# make demo | test | lint | performance | path. Each makes the virtual environment first where it is missing.
 
 VENV ?= .venv
 PYTHON ?= python3
@@ -10,7 +10,7 @@ ifeq ($(PIP_FIND_LINKS),)
 TORCH_INDEX ?= --extra-index-url https://download.pytorch.org/whl/cpu
 endif
 
-.PHONY: demo test lint path clean
+.PHONY: demo test lint performance path clean
 
 demo: $(READY)
 	$(BIN)/python -m lamella.tools.demo
@@ -23,6 +23,10 @@ lint: $(READY) path
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# Measures for half an hour on a machine that does nothing else, and writes the tables of docs/performance.md.
+performance: $(READY)
+	$(BIN)/python benchmarks/tables.py --run all
 
 # The repository's root is the package; this link lets tools that look for a folder named lamella find it.
 path:

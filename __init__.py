@@ -6,10 +6,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .driver import compile, explain, lower
+    from .driver import compile, explain, lower, release_memory
     from .frontend.capture import capture
 
-__all__ = ["capture", "compile", "explain", "lower"]
+__all__ = ["capture", "compile", "explain", "lower", "release_memory"]
 
 
 def __getattr__(name: str) -> Any:

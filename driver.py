@@ -38,7 +38,7 @@ def lamella(
 ) -> Callable[..., Any]:
     """The backend of `torch.compile(model, backend="lamella", options=…)`. Raises OptionError."""
     from .codegen.runtime_support import loading_support
-    from .dialects.collection import without_collection
+    from .collection import without_collection
 
     with without_collection(), loading_support():
         from .frontend.backend import Backend
@@ -102,6 +102,15 @@ def lower(module: ModuleOp | CapturedModule | str, to: str = "loop") -> ModuleOp
     copy: ModuleOp = getattr(source, "module", source).clone()
     run_passes(copy, to)
     return copy
+
+
+def release_memory() -> None:
+    """Give back the memory that compiled graphs keep for their next calls: arenas, and results that nobody holds any
+    more. Safe at any time, as nothing in use is touched.
+    """
+    from .codegen.runtime_support import release_memory
+
+    release_memory()
 
 
 @dataclass
@@ -183,7 +192,7 @@ def compile_module(module: ModuleOp, options: Options | None = None, *, stories:
     `stories`, nothing comes from the cache, and each kernel is kept as text at every level. Raises LamellaError for bad
     IR, and PassError or CodegenError, with the file that reproduces it, for a bug of ours.
     """
-    from .dialects.collection import without_collection
+    from .collection import without_collection
 
     with without_collection():
         return _compile_module(module, options or Options(), stories)
@@ -290,7 +299,8 @@ def _note_reproducer(error: Exception, text: str, passes: str) -> None:
 def native(module: ModuleOp, target: CpuTarget, gpu: GpuTarget | None = None) -> NativeGraph:
     """Machine code and the callable around it, for a module of llvm ops and, for `gpu`, Triton's functions."""
     from .codegen import jit
-    from .codegen.runtime import NativeGraph, metadata
+    from .codegen.read_metadata import metadata
+    from .codegen.runtime import NativeGraph
 
     if gpu is None:
         return NativeGraph(jit.compile_module(module, target), metadata(module))

@@ -1,15 +1,18 @@
 """First calls in fresh processes: with empty caches, of a second function, and of a second process with warm caches.
 
-    python benchmarks/first_call.py [--cases small,bert,gpt2] [--backends lamella,inductor] [--rounds 3]
+    python benchmarks/first_call.py [--cases small,bert,gpt2] [--backends lamella,inductor,eager] [--rounds 3]
 
 Each round starts two processes per backend over one folder of caches, empty for the first. A process imports torch and
 calls eagerly, then measures the first call of the case and that of another function. Seconds of wall time, CPU seconds
-of the process and its children in brackets; medians. The ratios are those of the wall times, round by round.
+of the process and its children in brackets; medians. The ratios are those of the wall times, round by round. The
+backend `eager` compiles nothing: what it takes is torch's own, TorchDynamo for the greater part. The package is
+compiled to bytecode before, as an installed one is.
 """
 
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import statistics
@@ -18,11 +21,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
-from harness import median_ratio, table
+from harness import median_ratio, results, table
 
+PACKAGE = Path(__file__).resolve().parent.parent
 MEASURES = ("first", "later", "warm first", "warm later")
 
 
@@ -82,30 +87,43 @@ def main() -> None:
     parser.add_argument("--cases", default="small,bert,gpt2")
     parser.add_argument("--backends", default="lamella,inductor")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--out", help="file for the results")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         print(json.dumps(child(options.cases, options.child)))
         return
+    for folder in (PACKAGE, *(path.parent for path in PACKAGE.glob("*/__init__.py"))):
+        compileall.compile_dir(folder, maxlevels=0, quiet=2)
     backends = options.backends.split(",")
-    rows: list[list[str]] = []
+    rows: list[dict[str, Any]] = []
     for name in options.cases.split(","):
         times: dict[str, list[dict[str, tuple[float, float]]]] = {b: [] for b in backends}
         for k in range(options.rounds):
             for backend in backends[:: 1 if k % 2 == 0 else -1]:
                 times[backend].append(measure(name, backend))
         for what in MEASURES:
-            row = [name, what]
+            row: dict[str, Any] = {"case": name, "call": what, "seconds": {}, "ratios": {}}
             for b in backends:
-                wall, cpu = (statistics.median(t[what][i] for t in times[b]) for i in (0, 1))
-                row.append(f"{wall:.2f} ({cpu:.2f})")
+                row["seconds"][b] = [statistics.median(t[what][i] for t in times[b]) for i in (0, 1)]
             for b in backends[1:]:
                 base, own = ([t[what][0] for t in times[x]] for x in (b, backends[0]))
-                row.append(f"{median_ratio(base, own):.1f}")
+                row["ratios"][f"{b} / {backends[0]}"] = median_ratio(base, own)
             rows.append(row)
-            print(" ".join(row), flush=True)
-    header = ["case", "call", *(f"{b}, s (CPU)" for b in backends), *(f"{b} / {backends[0]}" for b in backends[1:])]
-    print(table(header, rows))
+            print(json.dumps(row), flush=True)
+    print(shown(rows))
+    results(options.out, "first_call", rows)
+
+
+def shown(rows: list[dict[str, Any]]) -> str:
+    """The rows as a table."""
+    header = ["case", "call", *(f"{b}, s (CPU)" for b in rows[0]["seconds"]), *rows[0]["ratios"]]
+    lines = [
+        [r["case"], r["call"], *(f"{w:.2f} ({c:.2f})" for w, c in r["seconds"].values())]
+        + [f"{ratio:.1f}" for ratio in r["ratios"].values()]
+        for r in rows
+    ]
+    return table(header, lines)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -42,3 +46,20 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = [f"| {' | '.join(header)} |", "|" + "---|" * len(header)]
     return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
+
+
+def results(path: str | None, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Keeps the rows of a benchmark in a file, with what a reader of its table must know, if `path` says where."""
+    if path is None:
+        return
+    import torch
+
+    where = {"cores": os.cpu_count(), "threads": torch.get_num_threads(), "torch": torch.__version__}
+    kept = {"benchmark": name, **where, "commit": _commit(), "rows": rows}
+    Path(path).write_text(json.dumps(kept, indent=1))
+
+
+def _commit() -> str:
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"

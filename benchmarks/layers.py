@@ -1,9 +1,11 @@
 """What compiling costs against the number of layers, for GPT-2: import, every pass, LLVM text and machine code.
 
-    python benchmarks/layers.py [--layers 1,4,16,64] [--repeat 3] [--static] [--cpu-clock]
+    python benchmarks/layers.py [--layers 1,4,16,64] [--repeat 3] [--static] [--cpu-clock] [--out results.json]
 
-Milliseconds, the minimum of `--repeat` runs in one process, after one that warms the tables. `IR` is all but the
-machine code; `per layer` is what each layer costs that the row has more than the one before.
+Milliseconds, the minimum of `--repeat` runs in one process, after one that warms the tables. `ours` is the sum of the
+steps, `per layer` what each layer costs that the row has more than the one before, `IR` all but the machine code. Apart
+from that, once each: `first call` of the model with empty caches, and `torch` of it, the first call where the backend
+compiles nothing (TorchDynamo and AOTAutograd).
 """
 
 from __future__ import annotations
@@ -16,35 +18,49 @@ from typing import Any
 
 import torch
 import transformers
-from harness import table
+from harness import results, table
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
 
 from lamella import driver
-from lamella.codegen.jit import compile_object
-from lamella.codegen.llvm_text import emit
-from lamella.dialects.collection import without_collection
+from lamella.codegen import jit
+from lamella.codegen.llvm_parts import emit_parts
+from lamella.collection import without_collection
 from lamella.frontend.import_fx import import_graph
 
+Clock = Callable[[], float]
 
-def graph_of(layers: int, dynamic: bool) -> Any:
-    """The FX graph that torch.compile hands over for a GPT-2 of that depth; `dynamic`: symbolic in batch and length."""
-    from torch._dynamo.backends.common import aot_autograd
-    from torch._functorch.aot_autograd import make_boxed_func
 
+def model_of(layers: int) -> torch.nn.Module:
     config = transformers.GPT2Config(
         n_layer=layers, n_embd=128, n_head=4, vocab_size=256, use_cache=False, bos_token_id=1, eos_token_id=2
     )
-    model = transformers.GPT2LMHeadModel(config).eval()
+    return transformers.GPT2LMHeadModel(config).eval()
+
+
+def first_call(model: torch.nn.Module, dynamic: bool, clock: Clock, **how: Any) -> float:
+    """Milliseconds of compiling and calling `model` once."""
+    torch._dynamo.reset()
+    compiled = torch.compile(model, dynamic=dynamic, **how)
+    ids = torch.randint(0, 256, (2, 16))
+    with torch.no_grad():
+        start = clock()
+        compiled(input_ids=ids)
+        return (clock() - start) * 1e3
+
+
+def graph_of(model: torch.nn.Module, dynamic: bool, clock: Clock) -> tuple[Any, float]:
+    """The FX graph that torch.compile hands over, and the milliseconds it took to get there. `dynamic`: symbolic in
+    batch and length.
+    """
     graphs: list[Any] = []
 
     def keep(graph: Any, _inputs: Any) -> Any:
         graphs.append(graph)
         return make_boxed_func(graph.forward)
 
-    torch._dynamo.reset()
-    compiled = torch.compile(model, backend=aot_autograd(fw_compiler=keep), dynamic=dynamic)
-    with torch.no_grad():
-        compiled(input_ids=torch.randint(0, 256, (2, 16)))
-    return graphs[0]
+    taken = first_call(model, dynamic, clock, backend=aot_autograd(fw_compiler=keep))
+    return graphs[0], taken
 
 
 def main() -> None:
@@ -53,29 +69,42 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--static", action="store_true", help="sizes are numbers")
     parser.add_argument("--cpu-clock", action="store_true", help="CPU time of the process instead of wall time")
+    parser.add_argument("--out", help="file for the results")
     options = parser.parse_args()
     clock = time.process_time if options.cpu_clock else time.perf_counter
     target = driver.target_of(driver.Options())
     passes = driver.pipeline(driver.Options(), target)
-    header: list[str] = []
-    rows: list[list[str]] = []
-    before = (0, 0.0)
+    rows: list[dict[str, Any]] = []
+    dynamic = not options.static
+    for warm in ({"backend": "eager"}, {"backend": "lamella", "options": {"cache": False}}):
+        first_call(model_of(1), dynamic, clock, **warm)
     for layers in map(int, options.layers.split(",")):
-        graph = graph_of(layers, not options.static)
+        model = model_of(layers)
+        graph, torchs = graph_of(model, dynamic, clock)
+        whole = first_call(model, dynamic, clock, backend="lamella", options={"cache": False})
         runs = [compile_times(graph, target, passes, clock) for _ in range(options.repeat + 1)][1:]
-        best = {k: min(r[k] for _, r in runs) for k in runs[0][1]}
-        ir, total = sum(best.values()) - best["code"], sum(best.values())
-        per_layer = (total - before[1]) / (layers - before[0])
-        before = (layers, total)
-        rows.append(
-            [str(v) for v in (layers, runs[0][0])] + [f"{v:.0f}" for v in (total, per_layer, ir, *best.values())]
-        )
-        header = ["layers", "aten ops", "all", "per layer", "IR", *best]
-        print(" ".join(rows[-1]), flush=True)
-    print(table(header, rows))
+        steps = {k: min(r[k] for _, r in runs) for k in runs[0][1]}
+        rows.append({"layers": layers, "ops": runs[0][0], "first call": whole, "torch": torchs, "steps": steps})
+        print(*rows[-1].values(), flush=True)
+    print(shown(rows))
+    results(options.out, "layers", rows)
 
 
-def compile_times(graph: Any, target: Any, passes: str, clock: Callable[[], float]) -> tuple[int, dict[str, float]]:
+def shown(rows: list[dict[str, Any]]) -> str:
+    """The rows as a table."""
+    header = ["layers", "aten ops", "first call", "torch", "ours", "per layer", "IR", *rows[0]["steps"]]
+    lines: list[list[str]] = []
+    before = (0, 0.0)
+    for row in rows:
+        ours = sum(row["steps"].values())
+        added = (ours - before[1]) / (row["layers"] - before[0])
+        before = (row["layers"], ours)
+        figures = [row["first call"], row["torch"], ours, added, ours - row["steps"]["code"], *row["steps"].values()]
+        lines.append([str(row["layers"]), str(row["ops"]), *(f"{v:.0f}" for v in figures)])
+    return table(header, lines)
+
+
+def compile_times(graph: Any, target: Any, passes: str, clock: Clock) -> tuple[int, dict[str, float]]:
     """ATen ops of the graph, and milliseconds by step."""
     with without_collection():
         start = clock()
@@ -86,10 +115,10 @@ def compile_times(graph: Any, target: Any, passes: str, clock: Callable[[], floa
         records = driver.run_passes(module, passes, verify=False, after=[lambda *_: marks.append(clock())])
         times |= {r.name: (b - a) * 1e3 for r, (a, b) in zip(records, pairwise(marks), strict=True)}
         start = clock()
-        text = emit(module)
+        texts = emit_parts(module, target.cores)
         times["text"] = (clock() - start) * 1e3
         start = clock()
-        compile_object(text, target)
+        jit.compile_objects(texts, target)
         times["code"] = (clock() - start) * 1e3
     return ops, times
 

@@ -5,7 +5,6 @@ C form.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import sympy
@@ -18,23 +17,7 @@ from ..dialects.parser import FastParser
 from ..dialects.schema import Argument
 from ..dialects.tensor import TORCH_DTYPES
 from .errors import CodegenError
-
-
-@dataclass(frozen=True)
-class CallSpec:
-    """One call, picklable: the operator, the text of its arguments with `?` for what is given, and how many results."""
-
-    operator: str
-    template: str
-    results: int
-
-
-@dataclass(frozen=True)
-class ExpressionSpec:
-    """A number computed from the values of symbols; picklable."""
-
-    expression: str
-    symbols: tuple[str, ...]
+from .metadata import CallSpec, ExpressionSpec
 
 
 def evaluate_expression(spec: ExpressionSpec) -> Callable[..., tuple[Any, ...]]:

@@ -3,102 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import pickle
 import threading
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp
-
-from ..dialects import expr, literal
-from ..dialects.tensor import SymType, TensorType
-from .call_operator import CallSpec, ExpressionSpec, call_operator, evaluate_expression
+from .errors import CodegenError
 from .jit import load_object
+from .metadata import CallSpec, ExpressionSpec, GpuKernel, Metadata
 from .runtime_support import load_support
-from .wrong_inputs import Argument, explainer
-
-if TYPE_CHECKING:
-    from .triton_compile import CompiledKernel
+from .wrong_inputs import explainer
 
 MAIN = "main"
-
-
-@dataclass(frozen=True)
-class GpuKernel:
-    """A kernel that the program launches: its symbol, the number of the GPU, how many of its arguments are buffers,
-    whether the others are 32-bit, and the code.
-    """
-
-    symbol: str
-    device: int
-    buffers: int
-    narrow: int
-    code: CompiledKernel
-
-
-@dataclass(frozen=True)
-class Metadata:
-    """What a program needs besides its code; picklable."""
-
-    arguments: tuple[Argument, ...]
-    objects: tuple[Any, ...]
-    """The Python objects it uses: names, tuples of messages, and specs of calls and expressions."""
-    kernels: tuple[GpuKernel, ...] = ()
-
-    @property
-    def on_gpu(self) -> bool:
-        """Whether it takes or makes tensors of a GPU."""
-        return self.kernels != () or any(a.device != "cpu" for a in self.arguments)
-
-
-def metadata(module: ModuleOp, kernels: Mapping[str, CompiledKernel] | None = None) -> Metadata:
-    """Reads what host-to-llvm left on the module; `kernels` are those for GPUs, by symbol."""
-    names_and_types = _array(module, "lamella.arguments")
-    pairs = zip(names_and_types[::2], names_and_types[1::2], strict=True)
-    objects = tuple(_spec(a) for a in _array(module, "lamella.objects"))
-    arguments = tuple(_argument(name.data, type) for name, type in pairs)
-    if "lamella.kernels" not in module.attributes:
-        return Metadata(arguments, objects)
-    words = _array(module, "lamella.kernels")
-    names = [name.data for name in words[::4]]
-    numbers = (tuple(n.value.data for n in words[i + 1 : i + 4]) for i in range(0, len(words), 4))
-    used = (
-        GpuKernel(name, device, buffers, narrow, (kernels or {})[name])
-        for name, (device, buffers, narrow) in zip(names, numbers, strict=True)
-    )
-    return Metadata(arguments, objects, tuple(used))
-
-
-def _array(module: ModuleOp, name: str) -> Sequence[Any]:
-    attribute = module.attributes.get(name)
-    if not isinstance(attribute, ArrayAttr):
-        raise ValueError(f"the module has no {name}: it was not made by host-to-llvm")
-    return attribute.data
-
-
-def _text(value: Any) -> int | str:
-    return value if isinstance(value, int) else expr.text(value)
-
-
-def _argument(name: str, type: Any) -> Argument:
-    if isinstance(type, TensorType):
-        strides = None if type.is_contiguous else tuple(map(_text, type.strides))
-        return Argument(name, type.dtype, tuple(map(_text, type.shape)), strides, device=type.device)
-    if isinstance(type, SymType):
-        return Argument(name, type.dtype, scalar=str(_text(type.expr)))
-    return Argument(name, None)
-
-
-def _spec(attribute: Any) -> Any:
-    entries = attribute.data
-    if "messages" in entries:
-        return tuple(m.data for m in entries["messages"].data)
-    if "name" in entries:
-        return entries["name"].data
-    if "expression" in entries:
-        return ExpressionSpec(entries["expression"].data, tuple(s.data for s in entries["symbols"].data))
-    return CallSpec(entries["call"].data, literal.text(entries["arguments"].value), entries["results"].value.data)
 
 
 class NativeGraph:
@@ -125,11 +43,15 @@ class NativeGraph:
                 self._function = load_main(self.code, self.meta)
             return self._function
 
-    def __getstate__(self) -> tuple[bytes, Metadata]:
-        return self.code, self.meta
+    def __getstate__(self) -> tuple[bytes, bytes]:
+        state = pickle.dumps((self.code, self.meta))
+        return state, hashlib.sha256(state).digest()
 
-    def __setstate__(self, state: tuple[bytes, Metadata]) -> None:
-        self.__init__(*state)
+    def __setstate__(self, kept: tuple[bytes, bytes]) -> None:
+        state, digest = kept
+        if hashlib.sha256(state).digest() != digest:  # AOTAutograd's cache does not look
+            raise CodegenError("the code of a compiled graph is damaged")
+        self.__init__(*pickle.loads(state))
 
 
 class _MethodDef(ctypes.Structure):
@@ -170,6 +92,8 @@ def gpu_imports(kernels: Sequence[GpuKernel]) -> tuple[Mapping[str, int], Sequen
 
 
 def _object(spec: Any) -> Any:
-    if isinstance(spec, CallSpec):
-        return call_operator(spec)
-    return evaluate_expression(spec) if isinstance(spec, ExpressionSpec) else spec
+    if isinstance(spec, (CallSpec, ExpressionSpec)):
+        from .call_operator import call_operator, evaluate_expression
+
+        return call_operator(spec) if isinstance(spec, CallSpec) else evaluate_expression(spec)
+    return spec

@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from ..dialects import expr
-from ..dialects.tensor import TORCH_DTYPES
+from .metadata import Argument
 from .runtime_support import find_layout, plain_keys
-
-
-@dataclass(frozen=True)
-class Argument:
-    """What the program expects at one position. `shape` and `strides` are sizes or the text of expressions."""
-
-    name: str
-    dtype: str | None
-    shape: tuple[int | str, ...] = ()
-    strides: tuple[int | str, ...] | None = None
-    """None for a contiguous tensor."""
-    scalar: str | None = None
-    """The text of the expression for a scalar."""
-    device: str = "cpu"
 
 
 def explainer(arguments: Sequence[Argument]) -> Callable[[Any], None]:
@@ -63,6 +47,8 @@ def _explain_one(argument: Argument, value: Any, symbols: dict[str, tuple[Any, s
         return
     if not isinstance(value, torch.Tensor):
         raise TypeError(f"{label}: expected a tensor, got {type(value).__name__}")
+    from ..dialects.tensor import TORCH_DTYPES
+
     expected = TORCH_DTYPES[argument.dtype]
     if (value.device.type if argument.device == "cpu" else str(value.device)) != argument.device:
         on = "the cpu" if argument.device == "cpu" else argument.device
@@ -84,6 +70,8 @@ def _explain_one(argument: Argument, value: Any, symbols: dict[str, tuple[Any, s
 
 
 def _explain_sizes(argument: Argument, value: Any, symbols: dict[str, tuple[Any, str]]) -> None:
+    from ..dialects import expr
+
     label = f"input '{argument.name}'"
     known = {name: int(number) for name, (number, _) in symbols.items() if isinstance(number, int)}
 

@@ -8,9 +8,7 @@ from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedL
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 
-
-class LamellaError(Exception):
-    """Base of every error that a user can cause. `str(error)` is the whole message; it never needs a traceback."""
+from ..errors import LamellaError as LamellaError
 
 
 class LamellaSyntaxError(LamellaError):

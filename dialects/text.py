@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import ParseError, PyRDLError, UnregisteredConstructException, VerifyException
 from xdsl.utils.lexer import Input, Span
 
-from .collection import without_collection
+from ..collection import without_collection
 from .context import make_context
 from .errors import LamellaError, LamellaSyntaxError, LamellaVerifyError, caret
 from .parser import FastParser

@@ -11,15 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from torch._ops import OpOverload
 from torch.fx import GraphModule
-from xdsl.dialects.builtin import ModuleOp
 
 from ..lowering.options import Options
 from .attention_masks import without_needless_masks
 from .compiled import CompiledGraph, EagerGraph, without_wrapper
-from .cuda_graphs import Arguments, graphed
-from .cuda_recording import Unrecordable
-from .import_fx import ImportedGraph, UnsupportedGraph, import_graph
-from .locations import module_name
+from .module_names import module_name
 from .outputs import OutputRecipe
 from .torch_compat import (
     CacheableCompiler,
@@ -31,9 +27,14 @@ from .torch_compat import (
     real_tensors,
 )
 
+# What only a graph that is compiled needs is imported then: one that AOTAutograd has in its cache needs no IR.
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
     from ..lowering.kernel_story import KernelStory
     from ..lowering.origins import Call
+    from .cuda_graphs import Arguments
+    from .import_fx import ImportedGraph
     from .partition import Choice
 
 log = logging.getLogger("lamella")
@@ -63,7 +64,7 @@ class Compilation(Protocol):
     def stories(self) -> list[KernelStory]: ...
 
 
-Compile = Callable[[ModuleOp, Options], Compilation]
+Compile = Callable[["ModuleOp", Options], Compilation]
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,8 @@ class Backend:
         """Import and compile one ATen graph; one that is not supported runs eagerly. `names` are those of the inputs of
         TorchDynamo's graph.
         """
+        from .import_fx import UnsupportedGraph, import_graph
+
         with real_tensors():
             try:
                 imported = import_graph(graph, _placeholder_names(graph, names))
@@ -172,6 +175,9 @@ class Backend:
             return "the option cuda_graphs is off"
         if asked is None and kind != "inference":
             return "training is recorded with mode='reduce-overhead' only"
+        from .cuda_graphs import Arguments
+        from .cuda_recording import Unrecordable
+
         try:
             return Arguments.of(imported.module, imported.devices, kind, asked=asked is True)
         except Unrecordable as reason:
@@ -183,7 +189,10 @@ class Backend:
         """What runs the graph, and what is told about its recording."""
         if not plan:
             return compilation.graph, ""
-        if isinstance(plan, Arguments):
+        from .cuda_graphs import graphed
+        from .cuda_recording import Unrecordable
+
+        if not isinstance(plan, str):
             if kind == "forward":
                 plan = replace(plan, kept=recipe.only_from(self.forward_outputs))
             launches = sum(kernel["launches"] for kernel in compilation.kernels) + len(compilation.calls)

@@ -37,10 +37,11 @@ from ..dialects.aten import AtenOp, op_class
 from ..dialects.literal import HOLE, Value
 from ..dialects.schema import normalize, symbolic
 from ..dialects.tensor import SymType, TensorType
+from .bindings import bindings
 from .graph_parts import UnsupportedGraph, held_constants, parts_of
 from .import_flow import add_flow
 from .locations import location
-from .outputs import Output, OutputRecipe, bindings
+from .outputs import Output, OutputRecipe
 from .torch_compat import is_marked, is_plain_tensor, symbol_hints, with_effects
 from .traced_types import NoType, TracedTypes
 

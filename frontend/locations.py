@@ -10,10 +10,10 @@ import torch
 from torch.fx import Node
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, NameLoc, StringAttr, UnknownLoc
 
+from .module_names import module_name
+
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
-_ROOT = re.compile(r"^[LG]\['(\w+)'\]|^L__(self)___?")
-_ITEM = re.compile(r"(?:\._(?:modules|parameters|buffers))?(?:\['([^']*)'\]|\[(\d+)\])")
 
 
 def location(node: Node) -> LocationAttr:
@@ -33,10 +33,3 @@ def _location(stack_trace: str, module_path: str) -> LocationAttr:
         place = FileLineColLoc(StringAttr(file), IntAttr(int(line)), IntAttr(0))
     path = module_name(module_path)
     return NameLoc(StringAttr(path), place) if path else place
-
-
-def module_name(path: str) -> str:
-    """How a user would call what TorchDynamo calls `L['self'].layers[0]._modules['attn']`: `layers.0.attn`."""
-    rooted = _ROOT.sub(lambda m: (m[1] or m[2]) + ".", path)
-    name = _ITEM.sub(lambda m: "." + (m[1] or m[2]), rooted).replace("..", ".").strip(".")
-    return "" if name == "self" else name.removeprefix("self.")

@@ -6,14 +6,12 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import sympy
 import torch
-from torch.utils._sympy.printers import PythonPrinter
-from xdsl.ir import Attribute
 
-from ..dialects.tensor import SymType, TensorType
+if TYPE_CHECKING:
+    import sympy
 
 Binding: TypeAlias = tuple[str, int, int]
 """Where a symbol is found: ("value", input, 0), ("size", input, dim), ("stride", input, dim), ("result", result, 0) or
@@ -26,23 +24,6 @@ _SOURCES = {
 }
 
 _READ = re.compile(r"\ba\[\d+\](?:\.\w+\(\d+\))?")
-
-
-def bindings(arguments: Sequence[Attribute]) -> dict[sympy.Symbol, Binding]:
-    """For each symbol that stands alone in the type of an argument, where its value is; scalars before sizes and
-    strides.
-    """
-    found: dict[sympy.Symbol, Binding] = {}
-    for i, type_ in enumerate(arguments):
-        if isinstance(type_, SymType) and isinstance(type_.expr, sympy.Symbol):
-            found.setdefault(type_.expr, ("value", i, 0))
-    for kind in ("size", "stride"):
-        for i, type_ in enumerate(arguments):
-            if isinstance(type_, TensorType):
-                for k, d in enumerate(type_.shape if kind == "size" else type_.strides):
-                    if isinstance(d, sympy.Symbol):
-                        found.setdefault(d, (kind, i, k))
-    return found
 
 
 @dataclass(frozen=True)
@@ -68,6 +49,8 @@ class Output:
 
     @staticmethod
     def expression(e: sympy.Basic, known: Mapping[sympy.Symbol, Binding]) -> Output:
+        from torch.utils._sympy.printers import PythonPrinter
+
         source = PythonPrinter().doprint(e)
         names = sorted(((s.name, known[s]) for s in e.free_symbols), reverse=True)  # pyright: ignore
         values = ", ".join(_SOURCES[kind].format(i, k) for _, (kind, i, k) in names)

@@ -17,6 +17,7 @@ from torch._dynamo import utils as _utils
 from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch import config as _functorch_config
 from torch._functorch._aot_autograd import graph_compile as _graph_compile
+from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCacheDetails
 from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache as BypassCache
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput, PlainAOTOutput, TangentAOTInput
 from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler as CacheableCompiler
@@ -25,7 +26,9 @@ from torch._guards import TracingContext
 from torch._higher_order_ops.effects import with_effects
 from torch._inductor.codecache import FxGraphHashDetails
 from torch._inductor.output_code import OutputCode
+from torch._library import triton as _triton_operators
 from torch.fx import _symbolic_trace
+from torch.nn.modules import module as _module_names
 from torch.utils._python_dispatch import _disable_current_modes
 
 # Their `patch` is installed at run time.
@@ -35,6 +38,10 @@ _eval_frame: Any = _c_eval_frame
 graph_compile: Any = _graph_compile
 _frames: Any = _eval_frame_module
 _dynamo_utils: Any = _utils
+_module: Any = _module_names
+_library_triton: Any = _triton_operators
+_SOURCES_OF_KERNELS = "get_triton_source_codes_from_gm"
+_sources_of_kernels: Any = getattr(AOTAutogradCacheDetails, _SOURCES_OF_KERNELS, None)
 compiler_config: Any = torch.compiler.config
 
 __all__ = [
@@ -118,6 +125,29 @@ ENTRY_CONDITION = (
 """When the code of a cache entry whose guards hold may be run without asking TorchDynamo, over `lamella_` and
 `ENTRY_NAMES`, and what fast_entry.py knows.
 """
+
+CompiledModule: Any = _frames.OptimizedModule
+"""What `torch.compile` makes of a module."""
+
+MODULE_NAMES: dict[str, Any] = {"hooks": _module, "called": _module.Module.__call__, "calls": _module.Module._call_impl}
+MODULE_CONDITION = (
+    "lamella_receiver.__class__ is lamella_type and lamella_type.forward is lamella_function"
+    " and lamella_type.__call__ is lamella_called and lamella_type._call_impl is lamella_calls"
+    " and 'forward' not in lamella_receiver.__dict__ and lamella_receiver._compiled_call_impl is None and not ("
+    + " or ".join(
+        f"lamella_{owner}{kind}_hooks"
+        for owner in ("receiver.", "hooks._global")
+        for kind in ("_forward", "_forward_pre", "_backward", "_backward_pre")
+    )
+    + ")"
+)
+"""When calling a module is calling the function that its class has as `forward`, no more and no less."""
+
+
+def calls_forward(method: Any) -> bool:
+    """Whether a bound method is `__call__` of a module whose class calls modules as all of them are called."""
+    module, kind = method.__self__, _module.Module
+    return isinstance(module, kind) and method.__func__ is kind.__call__ and type(module)._call_impl is kind._call_impl
 
 
 def cache_entries(code: CodeType) -> list[Any]:
@@ -205,6 +235,13 @@ def _key_details(
     details.torch_version = torch.__version__
 
 
+def _triton_sources(details: Any, graph: Any) -> list[str]:
+    """The sources of a graph's Triton kernels, for AOTAutograd's cache key. Torch loads Inductor's code generators to
+    read them, also where no operator has any.
+    """
+    return _sources_of_kernels(details, graph) if _library_triton.triton_ops_to_kernels else []
+
+
 _bundling = _Bundling()
 _thread = threading.local()
 
@@ -216,8 +253,10 @@ def cached(tag: str) -> Generator[None]:
     _thread.caching = True
     _bundling.acquire()
     tagged = compiler_config.patch(cache_key_tag=f"{compiler_config.cache_key_tag}{tag}")
+    keys = patch.object(FxGraphHashDetails, "__init__", _key_details)
+    kernels = patch.object(AOTAutogradCacheDetails, _SOURCES_OF_KERNELS, _triton_sources, create=True)
     try:
-        with tagged, patch.object(FxGraphHashDetails, "__init__", _key_details):
+        with tagged, keys, kernels:
             yield
     finally:
         _bundling.release()

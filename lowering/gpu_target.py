@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..dialects.errors import LamellaError
+from ..errors import LamellaError
 
 
 @dataclass(frozen=True)

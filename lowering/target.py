@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ..dialects.errors import LamellaError
+from ..errors import LamellaError
 
 
 @dataclass(frozen=True)

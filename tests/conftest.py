@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import io
 import os
+import random
 import re
 import shlex
 import sys
@@ -159,6 +160,19 @@ def _filecheck(arguments: list[str], text: str) -> int:
     except (CheckError, ParseError) as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return 1
+
+
+@pytest.fixture(autouse=True)
+def seeds() -> None:
+    """Every test starts from the same random numbers, whichever ran before: what fails by them fails again.
+
+    torch's own generator starts from a fixed seed, so a test that imports it first needs no more.
+    """
+    random.seed(0)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed(0)
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(0)
 
 
 @pytest.fixture

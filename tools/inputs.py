@@ -125,7 +125,7 @@ def load_inputs(module: ModuleOp, path: str) -> list[Any]:
 
 def check_inputs(module: ModuleOp, inputs: Sequence[Any]) -> None:
     """Raises LamellaError for an input that is not of the type that @main takes, whatever the level."""
-    from ..codegen.wrong_inputs import Argument
+    from ..codegen.metadata import Argument
     from ..codegen.wrong_inputs import check_inputs as check
 
     def text(d: Any) -> int | str:

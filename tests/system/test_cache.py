@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -167,3 +168,110 @@ def test_autograd_cache(processes: Processes) -> None:
     """The compiler is not called in the second process, for the forward nor for the backward."""
     assert processes.run(TRAIN)[0] == "2"
     assert processes.run(TRAIN)[0] == "0"
+
+
+def aot_entries(processes: Processes) -> list[Path]:
+    """What AOTAutograd has kept."""
+    found = [p for p in (processes.folder / "aot" / "aotautograd").rglob("*") if p.is_file()]
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("damage", ["code", "end"])
+def test_damaged_autograd_cache(processes: Processes, damage: str) -> None:
+    """Machine code with a wrong byte is never run, a file cut short never used: both are compiled again."""
+    assert processes.run(TRAIN)[0] == "2"
+    for path in aot_entries(processes):
+        content = bytearray(path.read_bytes())
+        if damage == "code":
+            starts = [at for at in range(len(content)) if content.startswith(b"\x7fELF", at)]
+            assert starts
+            for at in starts:
+                content[at + 200] ^= 0x10
+        else:
+            del content[len(content) // 2 :]
+        path.write_bytes(content)
+    processes.run("import shutil, os; shutil.rmtree(os.environ['LAMELLA_CACHE_DIR'])")
+    assert processes.run(TRAIN)[0] == "2"
+
+
+def test_two_training_processes_at_once(processes: Processes) -> None:
+    both = [processes.start(TRAIN) for _ in range(2)]
+    assert {processes.finish(p)[0] for p in both} <= {"0", "1", "2"}
+    assert processes.run(TRAIN)[0] == "0"
+
+
+def test_killed_while_autograd_keeps(processes: Processes) -> None:
+    """AOTAutograd's writes are whole or not there, too."""
+    slow = """
+    import os, time
+
+    def never(*args, **named):
+        print("written", flush=True)
+        time.sleep(300)
+
+    os.replace = os.rename = never
+    import pathlib
+    pathlib.Path.rename = pathlib.Path.replace = never
+    """
+    process = processes.start(slow + TRAIN, LAMELLA_CACHE_SIZE="0")
+    assert process.stdout is not None and process.stdout.readline() == "written\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert processes.run(TRAIN)[0] == "2" and processes.run(TRAIN)[0] == "0"
+
+
+FULL = """
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))  # a write beyond it fails, as on a full disk
+"""
+
+
+def test_full_disk(processes: Processes) -> None:
+    """Nothing can be written: forward and backward are compiled and right, with one warning, and nothing half is left."""
+    said, errors = processes.run(FULL + TRAIN)
+    assert said == "2" and errors.count("lamella compiles without its disk cache") == 1
+    assert processes.entries("graph") == processes.entries("obj") == []
+    assert processes.run(TRAIN)[0] == "2" and processes.run(TRAIN)[0] == "0"
+
+
+def test_full_file_system(processes: Processes, tmp_path: Path) -> None:
+    """A file system of 16 KB is full before the first entry is whole: ENOSPC from the kernel."""
+    for folder in ("cache", "aot"):
+        (tmp_path / folder).mkdir()
+    mounts = " && ".join(f"mount -t tmpfs -o size=16k none {tmp_path / folder}" for folder in ("cache", "aot"))
+    script = tmp_path / "train.py"
+    script.write_text(textwrap.dedent(TRAIN))
+    command = ["unshare", "-Urm", "sh", "-c", f"{mounts} && exec {sys.executable} {script}"]
+    if shutil.which("unshare") is None or subprocess.run([*command[:-1], mounts], capture_output=True).returncode:
+        pytest.skip("this user may not mount")
+    done = subprocess.run(command, env=processes.environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "2" and "No space left on device" in done.stderr
+    assert done.stderr.count("lamella compiles without its disk cache") == 1
+
+
+def test_folders_that_cannot_be_written(processes: Processes) -> None:
+    """Files where both caches should be: training works, and says so once."""
+    processes.cache.write_text("in the way")
+    (processes.folder / "aot").mkdir()
+    (processes.folder / "aot" / "aotautograd").write_text("in the way")
+    said, errors = processes.run(TRAIN)
+    assert said == "2" and errors.count("lamella compiles without its disk cache") == 1
+
+
+WARM = """
+    import sys, torch
+    net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8), torch.nn.GELU())
+    x = torch.randn(3, 8)
+    with torch.no_grad():
+        expected = net(x)
+        torch.testing.assert_close(torch.compile(net, backend="lamella")(x), expected)
+    print(*(name for name in ("xdsl", "lamella.dialects", "lamella.lowering.registry") if name in sys.modules))
+"""
+
+
+def test_a_cached_graph_needs_no_compiler(processes: Processes) -> None:
+    """What a second process imports is what loading code takes: no IR, no pass."""
+    assert processes.run(WARM)[0] == "xdsl lamella.dialects lamella.lowering.registry"
+    assert processes.run(WARM)[0] == ""

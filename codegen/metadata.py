@@ -1,0 +1,68 @@
+"""What a compiled program needs besides its code; picklable, and read without any IR."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .triton_compile import CompiledKernel
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What the program expects at one position. `shape` and `strides` are sizes or the text of expressions."""
+
+    name: str
+    dtype: str | None
+    shape: tuple[int | str, ...] = ()
+    strides: tuple[int | str, ...] | None = None
+    """None for a contiguous tensor."""
+    scalar: str | None = None
+    """The text of the expression for a scalar."""
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class CallSpec:
+    """One call, picklable: the operator, the text of its arguments with `?` for what is given, and how many results."""
+
+    operator: str
+    template: str
+    results: int
+
+
+@dataclass(frozen=True)
+class ExpressionSpec:
+    """A number computed from the values of symbols; picklable."""
+
+    expression: str
+    symbols: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GpuKernel:
+    """A kernel that the program launches: its symbol, the number of the GPU, how many of its arguments are buffers,
+    whether the others are 32-bit, and the code.
+    """
+
+    symbol: str
+    device: int
+    buffers: int
+    narrow: int
+    code: CompiledKernel
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What a program needs besides its code; picklable."""
+
+    arguments: tuple[Argument, ...]
+    objects: tuple[Any, ...]
+    """The Python objects it uses: names, tuples of messages, and specs of calls and expressions."""
+    kernels: tuple[GpuKernel, ...] = ()
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it takes or makes tensors of a GPU."""
+        return self.kernels != () or any(a.device != "cpu" for a in self.arguments)

@@ -1,0 +1,64 @@
+"""What host-to-llvm left on a module for the program's life in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+
+from ..dialects import expr, literal
+from ..dialects.tensor import SymType, TensorType
+from .metadata import Argument, CallSpec, ExpressionSpec, GpuKernel, Metadata
+
+if TYPE_CHECKING:
+    from .triton_compile import CompiledKernel
+
+
+def metadata(module: ModuleOp, kernels: Mapping[str, CompiledKernel] | None = None) -> Metadata:
+    """The metadata of a module; `kernels` are those for GPUs, by symbol."""
+    names_and_types = _array(module, "lamella.arguments")
+    pairs = zip(names_and_types[::2], names_and_types[1::2], strict=True)
+    objects = tuple(_spec(a) for a in _array(module, "lamella.objects"))
+    arguments = tuple(_argument(name.data, type) for name, type in pairs)
+    if "lamella.kernels" not in module.attributes:
+        return Metadata(arguments, objects)
+    words = _array(module, "lamella.kernels")
+    names = [name.data for name in words[::4]]
+    numbers = (tuple(n.value.data for n in words[i + 1 : i + 4]) for i in range(0, len(words), 4))
+    used = (
+        GpuKernel(name, device, buffers, narrow, (kernels or {})[name])
+        for name, (device, buffers, narrow) in zip(names, numbers, strict=True)
+    )
+    return Metadata(arguments, objects, tuple(used))
+
+
+def _array(module: ModuleOp, name: str) -> Sequence[Any]:
+    attribute = module.attributes.get(name)
+    if not isinstance(attribute, ArrayAttr):
+        raise ValueError(f"the module has no {name}: it was not made by host-to-llvm")
+    return attribute.data
+
+
+def _text(value: Any) -> int | str:
+    return value if isinstance(value, int) else expr.text(value)
+
+
+def _argument(name: str, type: Any) -> Argument:
+    if isinstance(type, TensorType):
+        strides = None if type.is_contiguous else tuple(map(_text, type.strides))
+        return Argument(name, type.dtype, tuple(map(_text, type.shape)), strides, device=type.device)
+    if isinstance(type, SymType):
+        return Argument(name, type.dtype, scalar=str(_text(type.expr)))
+    return Argument(name, None)
+
+
+def _spec(attribute: Any) -> Any:
+    entries = attribute.data
+    if "messages" in entries:
+        return tuple(m.data for m in entries["messages"].data)
+    if "name" in entries:
+        return entries["name"].data
+    if "expression" in entries:
+        return ExpressionSpec(entries["expression"].data, tuple(s.data for s in entries["symbols"].data))
+    return CallSpec(entries["call"].data, literal.text(entries["arguments"].value), entries["results"].value.data)
