@@ -29,7 +29,6 @@ from lamella.codegen.target import CpuTarget
 from lamella.codegen.triton_compile import compile_kernels
 from lamella.codegen.triton_module import kernel_sources
 from lamella.codegen.tune_products import tiled
-from lamella.dialects import tt
 from lamella.dialects.text import parse_module, print_module
 from lamella.frontend.capture import capture
 from lamella.lowering.gpu_target import GpuTarget
@@ -237,7 +236,7 @@ def run_case(case: Case, target: GpuTarget) -> tuple[list[str], float, float]:
 
 def described(case: Case) -> str:
     calls = [sorted({o.name for o in v.module.walk() if o.name.startswith("aten.")}) for v in case.found[:2]]
-    kernels = [sum(isinstance(o, tt.FuncOp) for o in v.module.ops) for v in case.found]
+    kernels = [len(kernel_sources(v.module)) for v in case.found]
     tiles = [v.tile for v in case.found[1:]]
     return f"{case.name} {case.dtype}: {tiles} kernels {kernels} calls {calls} {case.seconds:.2f} s of passes"
 

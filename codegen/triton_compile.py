@@ -31,6 +31,8 @@ class KernelSource:
     stages: int = 3
     registers: int | None = None
     """The most registers that a thread may use."""
+    anywhere: str = ""
+    """The text for buffers that begin anywhere, where it is another one."""
 
     def options(self) -> dict[str, int]:
         """As Triton names them."""
@@ -123,7 +125,7 @@ def compile_kernels(
     return [found[key] for key in keys]
 
 
-FORMAT = "2"
+FORMAT = "3"
 """Changes with CompiledKernel, and with what triton_stages does."""
 
 
@@ -154,4 +156,4 @@ _DIVISIBILITY = re.compile(r"\{tt\.divisibility = \d+ : i32\}")
 
 def for_any_address(source: KernelSource) -> KernelSource:
     """The same kernel for buffers that begin anywhere."""
-    return replace(source, text=_DIVISIBILITY.sub("{}", source.text))
+    return replace(source, text=_DIVISIBILITY.sub("{}", source.anywhere or source.text), anywhere="")

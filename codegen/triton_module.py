@@ -6,12 +6,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 
 from ..dialects.tt import FuncOp
 from ..dialects.tt_text import OURS, kernel_text
 from ..dialects.tt_versions import OLDEST, TritonVersion, version_of
 from ..lowering.host_devices import GRID
+from ..lowering.kernel_to_tt import ANYWHERE
 from .cuda_driver import compiler
 from .triton_compile import CompiledKernel, KernelSource, compile_kernels, processors, triton_version
 from .triton_workers import WORKERS
@@ -19,13 +20,16 @@ from .triton_workers import WORKERS
 
 def kernel_sources(module: ModuleOp, version: TritonVersion = OLDEST) -> list[KernelSource]:
     """A source for each kernel of `module`, in order, in the words of one version of Triton."""
-    return [_source(op, version) for op in module.ops if isinstance(op, FuncOp) and GRID in op.attributes]
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    others = {name: f for f in functions if isinstance(name := f.attributes.get(ANYWHERE), StringAttr)}
+    return [_source(f, others.get(f.sym_name), version) for f in functions if GRID in f.attributes]
 
 
-def _source(kernel: FuncOp, version: TritonVersion) -> KernelSource:
+def _source(kernel: FuncOp, anywhere: FuncOp | None, version: TritonVersion) -> KernelSource:
     given = {name: kernel.attributes.get(OURS + name) for name in ("warps", "stages", "registers")}
     settings: dict[str, Any] = {n: a.value.data for n, a in given.items() if isinstance(a, IntegerAttr)}
-    return KernelSource(kernel.sym_name.data, kernel_text(kernel, version), **settings)
+    other = "" if anywhere is None else kernel_text(anywhere, version)
+    return KernelSource(kernel.sym_name.data, kernel_text(kernel, version), anywhere=other, **settings)
 
 
 def expect_kernels() -> None:

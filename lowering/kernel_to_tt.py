@@ -31,6 +31,7 @@ from .tile_contraction import TILED
 from .tile_extent import at_most
 from .tt_body import KernelBody, memory_element
 from .tt_builder import TtBuilder
+from .tt_contraction import DESCRIPTORS
 from .tt_index import MOST, Index, Number, Place, known
 from .tt_loops import tile_of
 from .tt_rounded import rounded
@@ -51,10 +52,29 @@ class KernelToTt(ModulePass):
         block = op.body.block
         kernels = [k for k in block.ops if isinstance(k, KernelOp) and on_gpu(k)]
         for kernel in kernels:
-            block.insert_op_before(triton_function(kernel), kernel)
+            block.insert_ops_before(triton_functions(kernel), kernel)
             kernel.detach()
             kernel.erase()
         self.statistics["kernels"] = len(kernels)
+
+
+ANYWHERE = "lamella.anywhere"
+"""The attribute of a function that takes buffers which begin anywhere: the name of the one that it stands in for."""
+
+
+def triton_functions(kernel: KernelOp) -> list[tt.FuncOp]:
+    """The function of one kernel, and one without tensor descriptors, for buffers which these cannot describe."""
+    found = [triton_function(kernel)]
+    if any(DESCRIPTORS in o.attributes for o in body_ops(kernel.body)):
+        plain = kernel.clone()
+        plain.sym_name = StringAttr(f"{kernel.sym_name.data}_anywhere")
+        for o in body_ops(plain.body):
+            o.attributes.pop(DESCRIPTORS, None)
+        other = triton_function(plain)
+        del other.attributes["lamella.grid"]
+        other.attributes[ANYWHERE] = kernel.sym_name
+        found.append(other)
+    return found
 
 
 def triton_function(kernel: KernelOp) -> tt.FuncOp:

@@ -98,12 +98,20 @@ def run(case: Case, options: str = "") -> tuple[Tensor, Tensor, tt.FuncOp]:
     """The kernel's result, that of torch in float64, and the function."""
     module = parse_module(case.text())
     run_passes(module, "kernel-to-tt" if case.tiles else f"loop-tile{options},kernel-to-tt")
-    (function,) = [o for o in module.ops if isinstance(o, tt.FuncOp)]
-    for op in function.walk():
+    functions = [o for o in module.ops if isinstance(o, tt.FuncOp)]
+    for op in module.walk():
         verify_op(op)
+    function = functions[0]
     assert any(isinstance(o, tt.DotOp) for o in function.walk())
     a, b, y = case.tensors()
-    launch(function, [a, b, y], [case.m, case.n, case.k] if case.symbolic else [])
+    sizes = [case.m, case.n, case.k] if case.symbolic else []
+    launch(function, [a, b, y], sizes)
+    for other in functions[1:]:
+        other.attributes["lamella.grid"] = function.attributes["lamella.grid"]
+        again = torch.empty_like(y)
+        launch(other, [a, b, again], sizes)
+        assert not any(isinstance(o, tt.DescriptorLoadOp) for o in other.walk())
+        assert torch.allclose(again.double(), y.double(), rtol=1e-2, atol=1e-2)
     x = (a if case.a == "mk" else a.mT).double()
     z = (b if case.b == "kn" else b.mT).double()
     return y, 2 * x @ z, function
