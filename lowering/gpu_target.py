@@ -62,7 +62,7 @@ class GpuTarget:
 
 _NAMED = {
     "sm_80": GpuTarget("sm_80", 80, 108, 40 << 20, 1.9e6, 4.0e6, 312e6, 19.5e6, shared=164 << 10),
-    "sm_90": GpuTarget("sm_90", 90, 132, 50 << 20, 4.8e6, 8.0e6, 989e6, 67e6),
+    "sm_90": GpuTarget("sm_90", 90, 132, 50 << 20, 4.8e6, 9.6e6, 989e6, 67e6),
     "sm_100": GpuTarget("sm_100", 100, 148, 126 << 20, 8.0e6, 14.0e6, 2250e6, 80e6),
 }
 NAMES = tuple(_NAMED)

@@ -1,8 +1,8 @@
 """Tiles of contractions: sums of products of two factors, which tensor cores take a tile at a time.
 
 A program has a tile of rows and columns of the result and goes through the sum in steps. Candidates come from a table,
-ordered by a model of time: arithmetic, what programs read from the L2 cache, and what comes from memory, of which the
-longest counts; programs run in waves. Rows are the dims of the grid that one factor alone has, columns those of the
+ordered by a model of time: arithmetic, what programs read from the L2 cache, how long they wait for it, and what comes
+from memory, of which the longest counts. Rows are the dims of the grid that one factor alone has, columns those of the
 other; dims that both have, or that there is no room for, have one point for each program.
 """
 
@@ -145,13 +145,13 @@ def tile_contraction(
         return _tile_row(kernel, hints, candidate, measured)
     precision = "tf32" if tf32 and found.element == "f32" and _is_product(kernel) else "ieee"
     model = Model(kernel, found, target, hints, precision)
-    choices = model.candidates()
+    choices = model.candidates(candidate + 1)
     kind = found.kind(kernel, hints)
     best = measured.get(kind)
     if best is not None and model.fits(Tile.parse(best)):
         tile = Tile.parse(best)
     elif choices:
-        tile = choices[min(candidate, len(choices) - 1)]
+        tile = choices[-1]
     else:
         return False
     rest = [d for d in kernel.grid if d not in (found.rows, found.columns)]
@@ -220,14 +220,16 @@ def _numbers(tiles: dict[str, int]) -> DictionaryAttr:
 # Candidates
 
 _TENSOR_CORES = (
-    *((128, 256, 8, 3), (256, 128, 8, 3), (128, 128, 8, 4), (128, 128, 4, 4)),
-    *((64, 256, 4, 3), (128, 64, 4, 4), (64, 128, 4, 4), (64, 64, 4, 5), (32, 64, 4, 5), (64, 32, 4, 5)),
-    *((16, 128, 4, 4), (16, 64, 4, 5), (16, 32, 2, 5), (16, 16, 1, 6), (32, 32, 2, 5), (32, 128, 4, 4)),
-    *((128, 16, 4, 4), (64, 16, 4, 5), (32, 16, 2, 5), (128, 32, 4, 4)),
+    *((128, 256, 8, 3), (256, 128, 8, 3), (128, 128, 8, 4), (128, 128, 8, 3), (128, 128, 4, 3), (64, 256, 4, 2)),
+    *((64, 256, 4, 3), (128, 64, 4, 4), (64, 128, 4, 4), (128, 64, 4, 3), (64, 128, 4, 3), (64, 64, 4, 5)),
+    *((64, 32, 4, 5), (64, 16, 4, 5), (128, 32, 4, 4), (128, 16, 4, 4)),
+    *((16, 16, 1, 6), (16, 16, 2, 6), (16, 32, 2, 5), (16, 32, 4, 5), (16, 64, 4, 5), (16, 128, 4, 4)),
+    *((32, 16, 2, 5), (32, 32, 2, 5), (32, 64, 4, 5), (32, 128, 4, 4)),
 )
-"""Rows, columns, warps and stages; the depth is what 128 bytes hold, or 256 for tiles of few rows or columns."""
+"""Rows, columns, warps and stages; the depth is what 128 bytes hold, or two or four times that in small tiles."""
 
-_NARROW = 32
+_SMALL = 64 * 64
+"""Elements of such a tile at most."""
 
 _VECTORS = (
     *((128, 128, 8, 2), (128, 64, 8, 2), (64, 128, 8, 2), (64, 64, 4, 2), (32, 64, 4, 2), (64, 32, 4, 2)),
@@ -238,14 +240,34 @@ _VECTORS = (
 REGISTERS = 128
 """Sums that a thread holds at most."""
 
-OWN_REGISTERS = 48
+OWN_REGISTERS = 60
 """That it has for other things."""
 
 OWN_SHARED = 4096
 """Shared memory of a program beside its tiles."""
 
-EDGE_US = 2.0
+# Measured on an H200, in microseconds
+EDGE_US = 1.7
 """Until a program has its first tiles, and from its last one on."""
+
+DESCRIBE_US = 1.5
+"""For a program to make tensor descriptors; with them steps are shorter."""
+DESCRIBED = 0.97
+
+LATENCY_US = 0.85
+"""Until a tile that is asked for is there."""
+
+SHARE = 0.7
+"""What products reach of the arithmetic that there is."""
+
+LANE_OPS_PER_US = 128 * 1700
+"""Operations that a processor makes beside products."""
+
+_OPS = {"math.erf": 15, "math.tanh": 10, "math.exp": 6, "arith.divf": 8}
+"""That an operation of the loop level takes, where it is not 1."""
+
+WARP_GROUP_ROWS = 64
+"""Rows that the tensor cores of Hopper take at once."""
 
 
 class Model:
@@ -253,14 +275,16 @@ class Model:
 
     def __init__(self, kernel: KernelOp, found: Product, target: GpuTarget, hints: Hints, precision: str) -> None:
         self.found, self.target = found, target
-        self.is_vector = target.flops(found.element, precision) <= target.vector_flops
-        self.flops = target.flops(found.element, precision)
+        flops = target.flops(found.element, precision)
+        self.is_vector = flops <= target.vector_flops
+        self.flops = SHARE * flops / target.processors
         self.sizes = [hints.size(d.extent) for d in (found.rows, found.columns, found.depth)]
         self.known = [at_most(d) for d in (found.rows, found.columns)]
         others = [d for d in kernel.grid if d not in (found.rows, found.columns)]
         self.matrices = math.prod(hints.size(d.extent) for d in others)
         self.turns = math.prod(hints.size(d.extent) for d in found.loop.dims if d is not found.depth)
         self.memory = sum(hints.bytes(v) for v in kernel.body.block.args) / target.bandwidth
+        self.ops = sum(_OPS.get(o.name, 1) for o in kernel.body.block.ops)
 
     def table(self) -> Iterator[Tile]:
         """All tiles that there are for the type of the factors."""
@@ -270,10 +294,11 @@ class Model:
         depth = max(LEAST, 1024 // self.found.bits)
         for m, n, w, s in _TENSOR_CORES:
             yield Tile(m, n, depth, w, s)
-            if self.found.described and self.target.sm >= 90:
+            if self.found.described and self.target.sm >= 90 and m * n > _SMALL:
                 yield Tile(m, n, depth, w, s, descriptors=True)
-            if min(m, n) <= _NARROW and self.sizes[2] >= 4 * depth:
-                yield Tile(m, n, 2 * depth, w, s - 1)
+            for times, fewer in ((2, 1), (4, 2)):
+                if m * n <= _SMALL and self.sizes[2] >= 2 * times * depth:
+                    yield Tile(m, n, times * depth, w, s - fewer)
 
     def step(self, t: Tile) -> float:
         """Bytes of the tiles of one step."""
@@ -285,27 +310,35 @@ class Model:
 
     def fits(self, t: Tile) -> bool:
         """Whether a program has room for it, and most of it is not beyond the end."""
-        used = all(n is None or size <= max(LEAST, 2 * n - 1) for n, size in zip(self.known, (t.rows, t.columns),
-                                                                                  strict=True))  # fmt: skip
+        sizes = (t.rows, t.columns)
+        if any(n is not None and size > max(LEAST, 2 * n - 1) for n, size in zip(self.known, sizes, strict=True)):
+            return False
+        if not self.is_vector and self.target.sm == 90 and t.rows < WARP_GROUP_ROWS <= self.sizes[0]:
+            return False
         room = self.target.shared - OWN_SHARED
-        return used and self.sums(t) <= REGISTERS and t.stages * self.step(t) <= room
+        return self.sums(t) <= REGISTERS and t.stages * self.step(t) <= room
 
     def time(self, t: Tile) -> float:
-        """Microseconds."""
+        """Microseconds. Programs that a processor has at the same time hide each other's first and last steps."""
         (m, n, k), target = self.sizes, self.target
         tiles = -(-m // t.rows) * -(-n // t.columns) * self.matrices
         threads = 32 * t.warps
         room = target.shared - OWN_SHARED
         registers = threads * (self.sums(t) + OWN_REGISTERS)
         together = max(1, int(min(room / (t.stages * self.step(t)), target.threads / threads, 65536 / registers)))
-        waves = -(-tiles // (together * target.processors))
-        # the processors that have work share the bandwidth of the cache
-        side_by_side = min(together, -(-tiles // target.processors))
+        each = -(-tiles // target.processors)
+        side_by_side = min(together, each)
         flops = 2.0 * t.rows * t.columns * t.depth * self.found.count
-        arithmetic = side_by_side * flops / (self.flops / target.processors)
-        cached = side_by_side * self.step(t) / (target.l2_bandwidth / target.processors)
         steps = -(-k // t.depth) * self.turns
-        return EDGE_US * (1 + waves) / 2 + max(self.memory, waves * steps * max(arithmetic, cached))
+        busy = max(flops / self.flops, self.step(t) * target.processors / target.l2_bandwidth)
+        busy *= DESCRIBED if t.descriptors else 1
+        waiting = -(-each // side_by_side) * LATENCY_US / max(t.stages - 1, 1)
+        product = steps * max(each * busy, waiting)
+        after = self.ops * t.rows * t.columns / LANE_OPS_PER_US
+        edge = EDGE_US + (DESCRIBE_US if t.descriptors else 0)
+        if side_by_side == 1:
+            return max(self.memory, product + (each - 1) * edge + each * after) + edge
+        return max(self.memory, product, each * after) + edge + after
 
     def candidates(self, most: int = 8) -> list[Tile]:
         """Tiles that fit, the one that is taken for the fastest first."""
