@@ -20,9 +20,13 @@ from .triton_workers import WORKERS
 
 def kernel_sources(module: ModuleOp, version: TritonVersion = OLDEST) -> list[KernelSource]:
     """A source for each kernel of `module`, in order, in the words of one version of Triton."""
+    return [source for _, source in _sources(module, version)]
+
+
+def _sources(module: ModuleOp, version: TritonVersion) -> list[tuple[FuncOp, KernelSource]]:
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     others = {name: f for f in functions if isinstance(name := f.attributes.get(ANYWHERE), StringAttr)}
-    return [_source(f, others.get(f.sym_name), version) for f in functions if GRID in f.attributes]
+    return [(f, _source(f, others.get(f.sym_name), version)) for f in functions if GRID in f.attributes]
 
 
 def _source(kernel: FuncOp, anywhere: FuncOp | None, version: TritonVersion) -> KernelSource:
@@ -47,15 +51,13 @@ def compile_kernels_of(module: ModuleOp, capability: Callable[[int], int]) -> Ca
     waits for that, and gives the code by symbol.
     """
     version = triton_version()
-    kernels = [op for op in module.ops if isinstance(op, FuncOp) and GRID in op.attributes]
-    known = version_of(version) if version else OLDEST
     by_sm: dict[int, list[KernelSource]] = {}
-    for op in kernels:
-        by_sm.setdefault(capability(device_of(op)), []).append(_source(op, known))
+    for op, source in _sources(module, version_of(version) if version else OLDEST):
+        by_sm.setdefault(capability(device_of(op)), []).append(source)
     for op in [op for op in module.ops if isinstance(op, FuncOp)]:
         op.detach()
         op.erase()
-    if not kernels:
+    if not by_sm:
         return dict
     compile = compiler()
     pool = ThreadPoolExecutor(len(by_sm), thread_name_prefix="lamella-triton")
