@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .driver import compile, explain, lower, release_memory
     from .frontend.capture import capture
+    from .frontend.patterns import register_pattern
 
-__all__ = ["capture", "compile", "explain", "lower", "release_memory"]
+__all__ = ["capture", "compile", "explain", "lower", "register_pattern", "release_memory"]
+
+_HOMES = {"capture": ".frontend.capture", "register_pattern": ".frontend.patterns"}
 
 
 def __getattr__(name: str) -> Any:
     # Loaded when first used: `import lamella` is cheap, and the tools do not need torch's compiler.
     if name in __all__:
-        home = ".frontend.capture" if name == "capture" else ".driver"
+        home = _HOMES.get(name, ".driver")
         return getattr(importlib.import_module(home, __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

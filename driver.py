@@ -46,7 +46,7 @@ def lamella(
 
         wanted = parse_options(options, mode)
         kept = wanted.cache and not _dump_folder(wanted)  # a graph from AOTAutograd's cache leaves no dump
-        return Backend(wanted, _compile_or_give_up, version=fingerprint() if kept else None)(graph, example_inputs)
+        return Backend(wanted, _compile_or_give_up, version=_version() if kept else None)(graph, example_inputs)
 
 
 def compile(
@@ -157,6 +157,7 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None) 
     return ",".join(
         (
             "aten-canonicalize",
+            "aten-patterns",
             "aten-channels-last",
             *(["aten-devices", "aten-pad-products"] if gpu else []),
             f"aten-choose-products{{choose={options.products} target={_cpu_name(options)}}}",
@@ -204,6 +205,7 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
 
     target = target_of(options)
     dumping = _dump_folder(options)
+    _add_patterns(module)
     text = print_module(module, locations=True)
     gpu = gpu_of(options) if "device=cuda" in text else None
     key = ""
@@ -321,6 +323,23 @@ def _take_notes(name: str, module: ModuleOp, notes: dict[str, Any]) -> None:
     elif name == "bufferize":  # makes variants of kernels, and copies superfluous
         notes["calls"] = report.calls(module)
         notes["kernels"] = report.kernels(module)
+
+
+def _add_patterns(module: ModuleOp) -> None:
+    """Make the patterns that users have registered part of the module."""
+    from .lowering.registered_patterns import REGISTERED
+
+    if REGISTERED:
+        from .lowering.aten_patterns import add_patterns
+
+        add_patterns(module, REGISTERED)
+
+
+def _version() -> str:
+    """What a stored graph depends on beside the program, the options and the machine."""
+    from .lowering.registered_patterns import key
+
+    return fingerprint() + key()
 
 
 def fingerprint() -> str:
