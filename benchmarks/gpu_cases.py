@@ -435,7 +435,7 @@ def _(_: Any) -> str:
 def _(_: Any) -> str:
     """Calls leave nothing behind."""
     fast, x = compiled(lambda x: ((x.sin() @ x.t()).softmax(-1) @ x).sum(-1)), rand(512, 512)
-    for _ in range(3):
+    for _ in range(20):  # recordings keep what they need
         fast(x)
     torch.cuda.synchronize()
     before = torch.cuda.memory_allocated()
@@ -474,17 +474,17 @@ def recorded(program: Callable[..., Any]) -> Any:
 @check("host/cuda graphs")
 def _(_: Any) -> str:
     """A block of a transformer with new inputs at each call, whose earlier results stay as they are."""
-    from lamella.frontend import cuda_graphs
+    from lamella.frontend.cuda_recording import Recording
 
     replays = 0
-    run = cuda_graphs.Recording.run
+    run = Recording.run
 
     def noted(self: Any, inputs: Any) -> Any:
         nonlocal replays
         replays += 1
         return run(self, inputs)
 
-    cuda_graphs.Recording.run = noted  # type: ignore[method-assign]
+    Recording.run = noted  # type: ignore[method-assign]
     try:
         model = Block().to(GPU)
         fast, kept = recorded(model), []
@@ -496,7 +496,7 @@ def _(_: Any) -> str:
             for found, eager, reference in kept:
                 same(found, eager, reference, factor=3.0)
     finally:
-        cuda_graphs.Recording.run = run  # type: ignore[method-assign]
+        Recording.run = run  # type: ignore[method-assign]
     assert replays >= 6, f"{replays} of 8 calls were replayed"
     return f"{replays} of 8 calls were replayed"
 
@@ -517,6 +517,57 @@ def _(_: Any) -> str:
     assert all(set(y.unique().tolist()) == {0.0, 2.0} for y in found), "not a dropout"
     assert bool((total == 6).all()), f"changed {float(total[0]):g} times, not 6"
     return ""
+
+
+@check("host/cuda graphs, seeds")
+def _(_: Any) -> str:
+    """A seed gives the same numbers again, replayed; the generator goes on behind a replay."""
+    fast, x = recorded(lambda x: F.dropout(x, 0.5)), torch.ones(1000, device=GPU)
+    with torch.no_grad():
+        for _ in range(4):
+            fast(x)
+        found = []
+        for _ in range(2):
+            torch.manual_seed(7)
+            found.append((fast(x), torch.rand(8, device=GPU), fast(x), torch.rand(8, device=GPU)))
+    (a, b, c, d), again = found
+    assert all(torch.equal(p, q) for p, q in zip((a, b, c, d), again, strict=True)), "other numbers for the same seed"
+    assert not torch.equal(a, c) and not torch.equal(b, d)
+    return ""
+
+
+@check("host/cuda graphs, training")
+def _(_: Any) -> str:
+    """Steps of an optimizer, with two backwards a step now and then, are as eager's."""
+    from lamella.frontend.cuda_recording import Recording
+
+    replays = 0
+    run = Recording.run
+
+    def noted(self: Any, inputs: Any) -> Any:
+        nonlocal replays
+        replays += 1
+        return run(self, inputs)
+
+    Recording.run = noted  # type: ignore[method-assign]
+    try:
+        eager = Block().to(GPU)
+        model = copy.deepcopy(eager)
+        fast = recorded(model)
+        optimizers = [torch.optim.SGD(m.parameters(), 0.05) for m in (eager, model)]
+        for i in range(16):
+            x = rand(2, 32, 128)
+            for program, optimizer in zip((eager, fast), optimizers, strict=True):
+                for part in (x, x * 0.5)[: 1 + (i % 4 == 3)]:
+                    program(part).square().mean().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        for a, b in zip(eager.parameters(), model.parameters(), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+    finally:
+        Recording.run = run  # type: ignore[method-assign]
+    assert replays >= 20, f"{replays} of 40 calls were replayed"
+    return f"{replays} of 40 calls were replayed"
 
 
 @check("host/several gpus")

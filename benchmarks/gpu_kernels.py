@@ -5,7 +5,8 @@
 Every case is a function captured from ATen, taken down to Triton functions, compiled, and launched through the CUDA
 driver in a CUDA graph of many runs. `copy` is the bandwidth of a large copy in the same process, `share` what the least
 traffic of a case (arguments and results once) is of it; `error` is the largest one against float64, beside eager's.
-`--set` changes a number of `lowering/tile_choice.py`; `--offline` only compiles, on a machine without a GPU.
+`--set` changes a number of `lowering/tile_choice.py`, `--also softmax:CHUNK=2048,ROW=4096` measures a case once more
+with others; `--offline` only compiles, on a machine without a GPU.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import ctypes
 import statistics
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,12 +74,15 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "softmax_short": (lambda x: F.softmax(x, -1), ((1 << 20, 64),)),
     "softmax_odd": (lambda x: F.softmax(x, -1), ((16384, 1008),)),
     "softmax_long": (lambda x: F.softmax(x, -1), ((4096, 50304),)),
+    "softmax_20000": (lambda x: F.softmax(x, -1), ((8192, 20000),)),
+    "softmax_1008": (lambda x: F.softmax(x, -1), ((65536, 1008),)),
     "log_softmax": (lambda x: F.log_softmax(x, -1), (ROWS,)),
     "layer_norm": (lambda x, r, w, b: F.layer_norm(x + r, x.shape[-1:], w, b), (ROWS, ROWS, (4096,), (4096,))),
     "layer_norm_768": (lambda x, w, b: F.layer_norm(x, x.shape[-1:], w, b), ((65536, 768), (768,), (768,))),
     "rms_norm": (rms_norm, (ROWS, (4096,))),
     "cross_entropy": (lambda x, t: F.cross_entropy(x, t), ((8192, 50304), "int:50304", (8192,))),
     "sum_dim0": (lambda x: x.sum(0), (ROWS,)),
+    "sum_dim0_16384": (lambda x: x.sum(0), ((16384, 4096),)),
     "sum_dim1": (lambda x: x.sum(1), (ROWS,)),
     "sum_all": (lambda x: x.sum(), (ROWS,)),
     "amax_dim0": (lambda x: x.amax(0), (ROWS,)),
@@ -90,6 +94,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "swiglu": (swiglu, ((8192, 16384),)),
     "rotary": (rotary, ((32, 16, 1024, 128), (1024, 128), (1024, 128))),
     "cumsum": (lambda x: x.cumsum(-1), ((8192, 4096),)),
+    "cumsum_1024": (lambda x: x.cumsum(-1), ((65536, 1024),)),
     "argmax": (lambda x: x.argmax(-1), ((4096, 50304),)),
     "scatter_add": (
         lambda a, x, i: a.scatter_add(0, i[:, None].expand_as(x), x),
@@ -102,17 +107,22 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     "group_norm": (lambda x, w, b: F.group_norm(x, 32, w, b), ((64, 256, 56, 56), (256,), (256,))),
     "max_pool": (lambda x: F.max_pool2d(F.relu(x), 3, 2, 1), ((64, 64, 112, 112),)),
+    "avg_pool": (lambda x: F.avg_pool2d(x, 3, 2, 1), ((64, 64, 112, 112),)),
+    "max_pool_last": (lambda x: F.max_pool2d(F.relu(x.permute(0, 3, 1, 2)), 3, 2, 1), ((64, 112, 112, 64),)),
     "adamw": (adamw, ((4096, 8192), (4096, 8192), (4096, 8192), (4096, 8192))),
     "small_add": (lambda x, y: x * 2 + y, ((1024, 1024), (1024, 1024))),
     "small_softmax": (lambda x: F.softmax(x, -1), ((2048, 1024),)),
 }
 
 
-def change(items: Sequence[str]) -> None:
-    """Numbers of `lowering/tile_choice.py`, as NAME=value."""
+def change(items: Iterable[str]) -> dict[str, int]:
+    """Set numbers of `lowering/tile_choice.py`, given as NAME=value; what they were."""
+    before: dict[str, int] = {}
     for item in items:
         name, _, value = item.partition("=")
+        before[name] = getattr(tile_choice, name)
         setattr(tile_choice, name, int(value))
+    return before
 
 
 def arguments(shapes: Sequence[Any], dtype: torch.dtype, device: str) -> list[Any]:
@@ -268,7 +278,7 @@ def microseconds(f: Callable[[], Any], rounds: int = 7) -> float:
 
 def bandwidth() -> float:
     """Bytes per microsecond of a large copy."""
-    x = torch.empty(1 << 28, dtype=torch.float32, device="cuda")
+    x = torch.zeros(1 << 26, dtype=torch.float32, device="cuda")
     y = torch.empty_like(x)
     return 2 * x.nbytes / min(microseconds(f) for f in (lambda: y.copy_(x), lambda: torch.neg(x, out=y)))
 
@@ -337,6 +347,7 @@ def main() -> None:
     parser.add_argument("--dtypes", default="f32,bf16")
     parser.add_argument("--target", default="sm_90")
     parser.add_argument("--set", nargs="*", default=[], help="NAME=value of lowering/tile_choice.py")
+    parser.add_argument("--also", nargs="*", default=[], help="CASE:NAME=value,NAME=value")
     parser.add_argument("--offline", action="store_true")
     options = parser.parse_args()
     change(options.set)
@@ -356,14 +367,20 @@ def main() -> None:
     rows: list[list[str]] = []
     ratios: list[float] = []
     shares: list[float] = []
-    for name, dtype in wanted:
+    others = [(i.partition(":")[0], d, i.partition(":")[2]) for i in options.also for d in options.dtypes.split(",")]
+    for name, dtype, changes in [*((n, d, "") for n, d in wanted), *others]:
+        before = change(filter(None, changes.split(",")))
         try:
             row, ratio, share = run_case(name, dtype, cuda, target, copy)
-            ratios.append(ratio)
-            shares.append(share)
+            if changes:
+                row[0] += f" {changes}"
+            else:
+                ratios.append(ratio)
+                shares.append(share)
         except Exception as e:  # one case must not end the run
             traceback.print_exc(limit=-3)
             row = [f"{name} {dtype}", f"{type(e).__name__}: {str(e)[:80]}", *[""] * 9]
+        change([f"{k}={v}" for k, v in before.items()])
         rows.append(row)
         print("  ".join(row), flush=True)
         torch.cuda.empty_cache()

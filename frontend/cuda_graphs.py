@@ -108,6 +108,8 @@ class _Sizes:
     """Calls in a row that the GPU has waited for."""
     held: int = 0
     """Calls that could not be replayed, as results of an earlier one were in use."""
+    failures: int = 0
+    """How many recordings, of whatever graph, had failed when these were made."""
     strangers: int = 0
     """Calls with inputs unlike those of any recording."""
     reason: str = ""
@@ -141,13 +143,19 @@ class GraphedCall:
         known = self._known(inputs)
         if known is None or known.reason:
             return self.graph(inputs)
+        recorder = self.recorder()
+        if not recorder.ready():
+            return self.graph(inputs)
         with _lock, torch.no_grad():
-            recording = self._recording(known, inputs)
-            results = None if recording is None else recording.run(inputs)
-        if results is None:
-            return self.graph(inputs) if self.arguments.asked or known.recordings else self._watched(known, inputs)
-        inputs.clear()
-        return results
+            recording = self._recording(recorder, known, inputs)
+            if recording is not None:
+                recorder.order()
+                results = recording.run(inputs)
+                inputs.clear()
+                return results
+        if self.arguments.asked or known.recordings or known.reason:
+            return self.graph(inputs)
+        return self._watched(recorder, known, inputs)
 
     def recorder(self) -> Recorder:
         return recorder_of(self.arguments.device)
@@ -167,12 +175,12 @@ class GraphedCall:
 
     # Whether it pays
 
-    def _watched(self, known: _Sizes, inputs: list[Any]) -> Sequence[Any]:
+    def _watched(self, recorder: Recorder, known: _Sizes, inputs: list[Any]) -> Sequence[Any]:
         """A call as it is, where nobody has asked for recordings: does the GPU wait for it?"""
         start = time.perf_counter()
         results = self.graph(inputs)
         end = time.perf_counter()
-        recorder, late = self.recorder(), end + (end - start) / 4
+        late = end + (end - start) / 4
         while not (idle := recorder.idle()) and time.perf_counter() < late:
             pass
         known.idle = known.idle + 1 if idle else 0
@@ -182,12 +190,12 @@ class GraphedCall:
 
     # Recordings
 
-    def _recording(self, known: _Sizes, inputs: Sequence[Any]) -> Recording | None:
+    def _recording(self, recorder: Recorder, known: _Sizes, inputs: Sequence[Any]) -> Recording | None:
         """The recording to replay, made now if it is time; None where the call runs as it is."""
-        recorder = self.recorder()
-        if not recorder.ready():
-            return None
         known.calls += 1
+        if known.failures != recorder.failures:
+            known.failures = recorder.failures
+            known.recordings.clear()
         nearest: list[int] | None = None
         for recording in known.recordings:
             moved = recording.moved(inputs)

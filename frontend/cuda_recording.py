@@ -28,8 +28,17 @@ class Recorder(Protocol):
         """A function that does it again, and the results, which are written anew each time. Raises RuntimeError."""
         ...
 
+    @property
+    def failures(self) -> int:
+        """How many recordings failed. Those before the last of them are not to be replayed."""
+        ...
+
     def ready(self) -> bool:
-        """Whether a call may be replayed on the stream that is current; earlier ones are waited for if need be."""
+        """Whether a call may be recorded or replayed: not while the caller records."""
+        ...
+
+    def order(self) -> None:
+        """Lets the stream that is current wait for what was replayed before."""
         ...
 
     def idle(self) -> bool:
@@ -50,25 +59,41 @@ class CudaRecorder:
         self.side = torch.cuda.Stream(device)
         self.last: int | None = None
         """The stream of the last replay."""
+        self.failures = 0
 
     def record(self, run: Callable[[], Sequence[Any]]) -> tuple[Callable[[], None], Sequence[Any]]:
         graph = torch.cuda.CUDAGraph()
-        with (
-            torch.cuda.device(self.device),
-            torch.cuda.graph(graph, pool=self.pool, stream=self.side, capture_error_mode="thread_local"),
-        ):
-            results = run()
+        try:
+            with (
+                torch.cuda.device(self.device),
+                torch.cuda.graph(graph, pool=self.pool, stream=self.side, capture_error_mode="thread_local"),
+            ):
+                results = run()
+        except BaseException:
+            self._after_failure()
+            raise
         return graph.replay, results
 
+    def _after_failure(self) -> None:
+        """The generator believes that it is still recorded, and refuses to draw: a copy of its state does not. What has
+        been recorded knows the old one.
+        """
+        self.failures += 1
+        generator = torch.cuda.default_generators[self.device]
+        generator.graphsafe_set_state(generator.clone_state())
+
     def ready(self) -> bool:
-        if torch.cuda.is_current_stream_capturing():
-            return False
+        return not torch.cuda.is_current_stream_capturing()
+
+    def order(self) -> None:
         stream = torch._C._cuda_getCurrentRawStream(self.device)
-        if stream != self.last:
-            if self.last is not None:
-                torch.cuda.synchronize(self.device)
-            self.last = stream
-        return True
+        if stream == self.last:
+            return
+        if self.last is not None:
+            before = torch.cuda.Event()
+            before.record(torch.cuda.ExternalStream(self.last, self.device))
+            torch.cuda.current_stream(self.device).wait_event(before)
+        self.last = stream
 
     def idle(self) -> bool:
         return torch.cuda.current_stream(self.device).query()

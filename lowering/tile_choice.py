@@ -47,6 +47,15 @@ COLUMNS = 512
 BLOCK = 8192
 """Elements of these columns that it has at hand."""
 
+COLUMN_EACH = 32
+"""Of these, for a thread."""
+
+FLAT = 2048
+"""Elements of a tile that is gone through once, where they are of two bytes."""
+
+FLAT_EACH = 8
+"""Of these, for a thread."""
+
 WINDOW = 32
 """Points of a reduction that is a window."""
 
@@ -94,7 +103,7 @@ class Tiling:
 
     def choose(self) -> None:
         if not self.loops:
-            self._write(self._flat(), 8)
+            self._write(self._flat(), FLAT_EACH)
         else:
             inside = [a for o in self._outer() for a in accesses(body_ops(o.body))]
             column = self._best(self.grid, inside)
@@ -104,9 +113,9 @@ class Tiling:
                 0 if best is None else self._weight(best, inside)
             )
             if self._windowed() and (across or self._overlaps()):
-                self._write(self._flat(), 8)
+                self._write(self._flat(), FLAT_EACH)
             elif across and column is not None:
-                self._write(self._columns(column), 32)
+                self._write(self._columns(column), COLUMN_EACH)
             else:
                 elements, narrow = self._rows(best), 4 if best is None else self._narrow(best)
                 self._write(elements, self._per_thread(elements, narrow))
@@ -175,7 +184,7 @@ class Tiling:
         points = 1
         for d in self.grid:
             points *= self._size(d)
-        budget = min(2048, 2 * 128 * THREAD // max(narrow, 2))
+        budget = FLAT * 2 // max(narrow, 2)
         while budget > 256 and points < budget * 2 * self.target.processors:
             budget //= 2
         left = budget

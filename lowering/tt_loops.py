@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import AnyFloat, DictionaryAttr, IntegerAttr, f32, i32, i64
@@ -75,15 +76,15 @@ class TileLoop:
         return self._results(values, len(sizes))
 
     def _folded(self) -> int:
-        """Lanes of the last axis that carry a state: as many as threads read in one go, if the reduction takes the
+        """Lanes of the last axis that carry a state: as many as threads read in one go, where reductions take the
         others of a thread together.
         """
         tile = self.full[-1]
-        if [k.data for k in self.op.reduce.data] != ["expsum"] or self.tiles[self.dims[-1].name] != tile:
+        if not all(r.folds for r in self.reductions) or self.tiles[self.dims[-1].name] != tile:
             return tile
         loads = [o.res.type for o in body_ops(self.op.body) if isinstance(o, LoadOp)]
         bytes_ = min((t.bitwidth // 8 for t in loads if isinstance(t, AnyFloat)), default=4)
-        return min(tile, max(self.body.threads * 16 // bytes_, 1))
+        return min(tile, max(self.body.threads * 16 // bytes_ // prod(self.full[:-1]), 1))
 
     def nothing(self) -> list[SSAValue]:
         """The results of a loop without points."""

@@ -28,6 +28,8 @@ class Reduction(Protocol):
 
     size: int
     """Values of a state."""
+    folds: bool
+    """Whether it can `fold`."""
 
     def identity(self) -> State:
         """Scalars that change nothing."""
@@ -113,6 +115,7 @@ class _Plain:
     """A reduction that takes one point as it takes many."""
 
     b: TtBuilder
+    folds = False
 
     def combine(self, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> State:
         raise NotImplementedError
@@ -146,6 +149,7 @@ class _Fold(_Plain):
     """add, mul, max, min, and, or: the state is the value so far. bool and narrow integers are folded in i32."""
 
     size = 1
+    folds = True
 
     def __init__(self, b: TtBuilder, kind: str, type: Attribute) -> None:
         self.b, self.kind, self.type = b, kind, type
@@ -162,6 +166,12 @@ class _Fold(_Plain):
 
     def combine(self, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> State:
         return [combine(self.b, self.kind, a[0], b[0])]
+
+    def fold(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
+        """The points of a thread first, then the state."""
+        lanes = shape_of(state[0].type)
+        values = [self.b.split_last(new[0], lanes[-1])]
+        return self.combine(state, over(self.b, values, len(lanes) - 1, self.combine))
 
     def results(self, state: State) -> list[SSAValue]:
         return state if self.narrow is None else [self.b.resize(state[0], self.narrow)]
@@ -217,6 +227,7 @@ class _ExpSum(_Plain):
     """The largest value m, and the sum of exp(x - m)."""
 
     size = 2
+    folds = True
 
     def __init__(self, b: TtBuilder, type: Attribute, rounded: bool) -> None:
         if isinstance(type, IntegerType):

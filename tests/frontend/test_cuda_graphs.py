@@ -27,7 +27,7 @@ def at_the_same_place(value: Any) -> Any:
 
 class Recorder:
     def __init__(self) -> None:
-        self.recorded = self.replayed = 0
+        self.recorded = self.replayed = self.ordered = self.failures = 0
         self.capturing = False
         self.waits = True
         self.written: list[torch.Tensor] = []
@@ -53,6 +53,9 @@ class Recorder:
 
     def ready(self) -> bool:
         return not self.capturing
+
+    def order(self) -> None:
+        self.ordered += 1
 
     def idle(self) -> bool:
         return self.waits
@@ -304,6 +307,15 @@ def test_recording_fails() -> None:
     for _ in range(3):
         assert torch.equal(call([x])[0], x + 1)
     assert next(iter(call.sizes.values())).reason == "operation not permitted when stream is capturing"
+
+
+def test_another_recording_fails() -> None:
+    """What was recorded before is recorded again."""
+    call, x = graph_of(lambda v: (v[0] + 1,)), torch.randn(3)
+    for i in range(6):
+        call.fake.failures += i == 3
+        assert torch.equal(call([x])[0], x + 1)
+    assert (call.fake.recorded, call.fake.replayed) == (2, 5) and call.fake.ordered == 5
 
 
 def test_within_another_capture() -> None:
