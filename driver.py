@@ -165,6 +165,7 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None) 
             f"prims-canonicalize{{numerics={options.numerics}}}",
             "prims-to-loop",
             f"loop-fuse{{{gpu.machine if gpu else machine}}}",
+            f"share-kernels{{l2={target.l2} l3={target.l3}}}",
             f"loop-schedule{{bits={target.vector_bits} {machine}}}",
             f"launch-together{{keep={target.l2}}}",
             "bufferize",

@@ -6,7 +6,7 @@ its work, its points, the kernel's body, the arguments. `.prepare` fills in the 
 """
 
 UNIT = 64
-"""Work that is worth a thread: what `lowering/parallel.py` gives `grain` points."""
+"""Work that is worth a thread, as in `lowering/parallel.py`."""
 
 TEXT = r"""
 %group = type { i32, i64, i64, ptr }                      ; the highest code, launches, work, the first context

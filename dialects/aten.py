@@ -12,7 +12,9 @@ written `torch_prims.iota`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any, ClassVar
 
 import torch
@@ -303,6 +305,9 @@ def _find_overload(name: str) -> Any:
     namespace = parts[0].removeprefix("torch_")
     if (namespace in _OWN_DIALECTS) != (namespace != parts[0]):
         return None
+    if namespace == "prims" and not hasattr(torch.ops.prims, parts[1]):
+        with suppress(ImportError):
+            import_module("torch._inductor.inductor_prims")  # which TorchDynamo takes some from
     try:
         packet = getattr(getattr(torch.ops, namespace), parts[1])
         overload = getattr(packet, parts[2] if len(parts) == 3 else "default")

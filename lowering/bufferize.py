@@ -109,6 +109,10 @@ class _Rewrite:
         """Results of launches that are written into an argument."""
         self.over: dict[SSAValue, int] = {}
         """Results of launches that are written over an operand, with its number."""
+        self.allowed: dict[tuple[str, int, int], bool] = {}
+        """Whether a kernel may write a result over an operand, by their numbers."""
+        self.as_they_are: set[str] = set()
+        """Variants that would be no shorter than their kernels."""
         self.done: set[Operation] = set()
         """Copies that are not needed for that reason."""
         zeros = dict.fromkeys(("slots", "in place", "tensors", "mutated", "arena bytes"), 0)
@@ -219,7 +223,10 @@ class _Rewrite:
         others = (v for i, v in enumerate(op.args) if i != operand)
         if any(memory in self.lifetimes.of.get(v, ()) for v in others):
             return False
-        return may_overwrite(self.kernels[op.callee], operand, out)
+        key = (op.callee, operand, out)
+        if key not in self.allowed:
+            self.allowed[key] = may_overwrite(self.kernels[op.callee], operand, out)
+        return self.allowed[key]
 
     def _find_mutations(self) -> None:
         """Launches that can write straight into the argument that their result is copied to."""
@@ -378,9 +385,12 @@ class _Rewrite:
     def _in_place(self, callee: str, source: int, out: int) -> str:
         """The kernel to launch where the result lies over the operand: one that does not copy it to where it is."""
         name = f"{callee}_in_place_{source}_{out}"
+        if name in self.as_they_are:
+            return callee
         if name not in self.kernels:
             short = without_copies(self.kernels[callee], source, out, name)
             if short is None:
+                self.as_they_are.add(name)
                 return callee
             self.kernels[name] = short
             self.made.append(short)

@@ -306,6 +306,12 @@ def addcmul(x: Value, a: Value, b: Value, value: Number) -> Value:
     return x + _scaled(a, value) * b
 
 
+@pointwise("torch_prims.fma")
+def fma(a: Value | Number, b: Value | Number, x: Value | Number) -> Any:
+    """a * b + x, which kernels round once where the machine can; updates in place are made of it by torch."""
+    return a * b + x
+
+
 @pointwise("aten.addcdiv")
 def addcdiv(x: Value, a: Value, b: Value, value: Number) -> Value:
     return x + _scaled(a, value) / b

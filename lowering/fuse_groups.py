@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 
 from ..dialects import expr
 from ..dialects.loop import ScatterOp
-from .fuse_cost import BYTES_PER_OP, WRITE, Hints, Machine
+from .fuse_cost import BYTES_PER_OP, WRITE, Hints, Machine, shown
 from .fuse_decisions import Decisions
 from .fuse_graph import Binding, Node, Read
 from .fuse_index import invert, simplified
@@ -25,6 +25,9 @@ MAX_BUFFERS = 56
 
 MAX_SIZE = 800
 """Ops of the bodies of a kernel at most."""
+
+LOOSE = 8
+"""Nests that need nothing of each other, with loops of their own, share at least this part of their work."""
 
 SIBLINGS = 2
 """Of the groups that read a tensor, so many of the last are tried."""
@@ -154,6 +157,8 @@ class Grouper:
         if self._starves(a.group, b.group, merged):
             return "together they have too little work for all threads"
         saved = self._saved(a, b, merged)
+        if self.machine.together and self._loose(a, b, merged) and saved * LOOSE < min(a.work, b.work):
+            return f"they share {shown(saved)} and no loop: run as one they cost no more"
         time = self.machine.time
         apart = time(a.work, self._points(a.group)) + time(b.work, self._points(b.group))
         together = time(a.work + b.work - saved, self._points(merged))
@@ -173,6 +178,18 @@ class Grouper:
                 if len(after) > 1 or (known and self._points(merged) < self.machine.threads):
                     return True
         return False
+
+    def _loose(self, a: Cluster, b: Cluster, merged: Group) -> bool:
+        """Whether neither needs the other, and together they have no grid where one had its own."""
+        assert a.group is not None and b.group is not None
+        if len(merged.grid) or not (len(a.group.grid) or len(b.group.grid)):
+            return False
+        return not any(r in y.sources for x, y in ((a, b), (b, a)) for n in self._members(x) for r in n.results)
+
+    @staticmethod
+    def _members(c: Cluster) -> list[Node]:
+        assert c.group is not None
+        return c.group.members
 
     def _size(self, g: Group, axes: Iterable[Axis]) -> int:
         n = 1

@@ -8,6 +8,7 @@ change.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -45,10 +46,13 @@ class LoopSchedule(ModulePass):
         kernels = {k.sym_name.data: k for k in op.ops if isinstance(k, KernelOp) and not on_gpu(k)}
         seen: dict[str, Hints] = {}
         for launch in op.walk():
-            # the first launch tells what the kernel's own symbols are like
-            if isinstance(launch, LaunchOp) and launch.callee in kernels and launch.callee not in seen:
+            # the largest launch tells what the kernel's own symbols are like
+            if isinstance(launch, LaunchOp) and launch.callee in kernels and len(launch.sizes):
                 names = (s.name for s in kernels[launch.callee].sizes)
-                seen[launch.callee] = Hints(dict(zip(names, map(whole.size, launch.sizes), strict=True)))
+                sizes = Hints(dict(zip(names, map(whole.size, launch.sizes), strict=True)))
+                before = seen.get(launch.callee)
+                if before is None or prod(before.values.values()) < prod(sizes.values.values()):
+                    seen[launch.callee] = sizes
         machine = Machine(self.l1, self.l2, self.l3, self.threads)
         for name, kernel in kernels.items():
             known_sizes = seen.get(name, whole)

@@ -7,9 +7,8 @@
 @lamella.launch(context, grain) -> i32 serial where a thread would get less than `grain` points, else GOMP_parallel
 @lamella.thread(context)               one thread's contiguous share of the points, decided by the number of threads
 ```
-A context is eight bytes each of: the error code (for launches run as one, the work, `UNIT` for `grain` points), the
-number of points, the body's address, then the kernel's arguments. What runs several kernels as one is
-`lamella_together`.
+A context is eight bytes each of: the error code (of launches run as one, the work in pieces), the number of points, the
+body's address, then the kernel's arguments. What runs several kernels as one is `lamella_together`.
 GOMP_parallel is torch's own OpenMP runtime: its threads are shared, and their number follows torch.set_num_threads.
 """
 
@@ -40,6 +39,7 @@ from ..dialects.tensor import itemsize
 from .address import evaluate
 from .kernel_body import KernelBody
 from .llvm_builder import FunctionBuilder, Num
+from .schedule_kernel import GRAIN, whole_work
 
 STACK_LIMIT = 1 << 19
 """Bytes of scratch that may stand on a thread's stack."""
@@ -47,8 +47,10 @@ STACK_LIMIT = 1 << 19
 NO_MEMORY = -1
 """What a kernel returns when it cannot allocate its scratch."""
 
-UNIT = 64
-"""Work of `grain` points."""
+PIECE = 1 << 10
+"""Bytes of work that count as one where kernels share threads; `UNIT` of them are worth a thread."""
+
+UNIT = GRAIN // PIECE
 
 _ERROR, _POINTS, _BODY, _ARGUMENTS = range(4)
 
@@ -241,9 +243,8 @@ def _prepare_function(kernel: KernelOp, grain: Any) -> llvm.FuncOp:
     points = _points(b, kernel, index)
     work: Num = 0
     if grain is not None:
-        least = b.number(evaluate(b, cast(Dim, grain), index))
-        before = b.index_add(b.index_mul(points, UNIT), b.sub(least, b.constant(1, i64)))
-        work = b.binary(llvm.UDivOp, b.number(before), least)
+        moved = evaluate(b, whole_work(kernel), index)
+        work = b.binary(llvm.UDivOp, b.number(b.index_add(moved, PIECE - 1)), b.constant(PIECE, i64))
     b.store(b.number(work), context, 8)
     b.store(b.number(points), _slot(b, context, _POINTS), 8)
     b.store(_address(b, f"{kernel.sym_name.data}.body"), _slot(b, context, _BODY), 8)

@@ -266,3 +266,34 @@ def _work(ops: Iterable[Operation]) -> Dim:
         else:
             own += op_cost(o) * BYTES_PER_OP
     return expr.normal(total + int(own + 0.5))
+
+
+def whole_work(kernel: KernelOp) -> Dim:
+    """Bytes that all points of a kernel move, arithmetic included; the last block of a dim counts for what it has."""
+
+    def moved(ops: Iterable[Operation], grid: dict[sympy.Symbol, Dim], times: Any) -> Any:
+        total: Any = 0
+        own = 0.0
+        for o in ops:
+            if isinstance(o, ForOp):
+                left, size = dict(grid), times
+                for d in o.dims:
+                    extent, block = _unblocked(d, left)
+                    left.pop(block, None)  # pyright: ignore[reportArgumentType, reportCallIssue]
+                    size = size * extent
+                total = total + moved(o.body.block.ops, left, size)
+            else:
+                own += bytes_of(o) if isinstance(o, (LoadOp, StoreOp)) else op_cost(o) * BYTES_PER_OP
+        return total + times * expr.product(grid.values()) * int(own + 0.5)
+
+    return expr.normal(moved(kernel.body.block.ops, {d.symbol: d.extent for d in kernel.grid}, 1))
+
+
+def _unblocked(d: LoopDim, grid: dict[sympy.Symbol, Dim]) -> tuple[Dim, sympy.Symbol | None]:
+    """How many points a dim has in all blocks, and the dim that counts these, where it is one of the grid."""
+    counting = next((s for s in expr.symbols(d.lo) if s in grid), None)
+    if counting is not None and isinstance(d.hi, sympy.Min):
+        for bound in d.hi.args:
+            if counting not in bound.free_symbols:
+                return expr.normal(bound), counting
+    return block_extent(d), None
