@@ -28,6 +28,7 @@ from . import (
     decompositions_comparison,
     decompositions_creation,
     decompositions_indexing,
+    decompositions_integers,
     decompositions_joining,
     decompositions_losses,
     decompositions_matmul,
@@ -42,6 +43,7 @@ from . import (
     decompositions_softmax,
     decompositions_special,
     decompositions_views,
+    decompositions_zeta,
 )
 from .complex_pairs import Pairs
 from .decomposition import RULES, decompose
@@ -60,6 +62,7 @@ TABLES = (
     decompositions_comparison,
     decompositions_creation,
     decompositions_indexing,
+    decompositions_integers,
     decompositions_joining,
     decompositions_losses,
     decompositions_matmul,
@@ -74,6 +77,7 @@ TABLES = (
     decompositions_softmax,
     decompositions_special,
     decompositions_views,
+    decompositions_zeta,
 )
 
 READ = "aten._local_scalar_dense"

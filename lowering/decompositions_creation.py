@@ -20,7 +20,7 @@ def constant(call: Call, value: Number) -> Value:
     return call.b.full(value, call.type)
 
 
-@rule("aten.zeros", "aten.zeros_like", "aten.new_zeros", "aten.zero")
+@rule("aten.zeros", "aten._efficientzerotensor", "aten.zeros_like", "aten.new_zeros", "aten.zero")
 def zeros(call: Call, *rest: Any) -> Value:
     return constant(call, 0)
 
@@ -105,13 +105,15 @@ def _range(call: Call, start: Number, step: Number) -> Value:
 
 @rule("aten.linspace")
 def linspace(call: Call, start: Number, end: Number, steps: Dim, *rest: Any) -> Any:
-    """From both ends to the middle, as ATen."""
+    """From both ends to the middle, as ATen; of integers in f64, cut off."""
     t = call.type
-    if not is_float(t.dtype) or isinstance(start, Value) or isinstance(end, Value):
+    if not isinstance(start, (int, float)) or not isinstance(end, (int, float)) or t.dtype == "i1":
         return NotImplemented
     if steps in (0, 1):
         return constant(call, start)
-    dtype = "f64" if t.dtype == "f64" else "f32"
+    if not is_float(t.dtype):
+        start, end = int(start), int(end)
+    dtype = "f32" if is_float(t.dtype) and t.dtype != "f64" else "f64"
     i = call.b.iota(0, t.with_(dtype=dtype))
     count: Any = steps
     last = i.full(expr.normal(count - 1))

@@ -83,21 +83,34 @@ def index(call: Call, x: Value, indices: Sequence[Value | None]) -> Any:
 @rule("aten.index_put", "aten._unsafe_index_put")
 def index_put(call: Call, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool) -> Any:
     masks = [i for i in indices if i is not None]
-    if len(masks) == 1 and masks[0].is_bool and indices[0] is not None and values.type.numel == 1:
-        return _masked_put(x, masks[0], values.to(x.dtype).reshape(()), accumulate)
+    if len(masks) == 1 and masks[0].is_bool and indices[0] is not None:
+        return _masked_put(x, masks[0], values.to(x.dtype), accumulate)
     chosen = _selection(x, indices)
-    if chosen is None or (accumulate and x.is_bool):
+    if chosen is None:
         return NotImplemented
-    combine = "add" if accumulate else "none"
+    combine = "none" if not accumulate else "max" if x.is_bool else "add"
     source = values.to(x.dtype).expand(chosen.shape)
     return scatter(x, chosen.indices, source, chosen.index, combine, OUT_OF_BOUNDS)
 
 
-def _masked_put(x: Value, mask: Value, value: Value, accumulate: bool) -> Any:
-    if accumulate and x.is_bool:
-        return NotImplemented
+def _masked_put(x: Value, mask: Value, values: Value, accumulate: bool) -> Any:
+    """x with values where the mask, over its first dims, is set: the same for each place, or the next in order."""
+    rest = x.shape[mask.rank :]
+    if values.rank > len(rest) and values.shape[0] != 1:
+        n = mask.type.numel
+        if values.shape[0] == 0 or n == 0:
+            return NotImplemented
+        flat = mask.reshape([n])
+        shape = (n, *rest)
+        place = flat.where(_places(flat), 0).broadcast(shape, [0])
+        t = values.type.with_(shape=shape)
+        values = values.expand([values.shape[0], *rest])
+        values = values.gather([place], [expr.symbol("i0"), *dims_of(len(shape))[1:]], t, TOO_FEW).reshape(x.shape)
+    else:
+        values = values.reshape(values.shape[values.rank - len(rest) :]) if values.rank > len(rest) else values
+        values = values.expand(x.shape)
     mask = mask.broadcast(x.shape, range(mask.rank)) if mask.rank < x.rank else mask
-    return mask.where(x + value.expand(x.shape) if accumulate else value.expand(x.shape), x)
+    return mask.where(x + values if accumulate else values, x)
 
 
 def _places(mask: Value) -> Value:
@@ -116,6 +129,20 @@ def masked_scatter(call: Call, x: Value, mask: Value, source: Value) -> Any:
     t = call.type.with_(shape=[n])
     taken = source.to(x.dtype).reshape([available]).gather([place], [expr.symbol("i0")], t, TOO_FEW)
     return mask.where(taken, x.expand(call.type.shape).reshape([n])).reshape(call.type.shape)
+
+
+@rule("aten.masked_scatter_backward")
+def masked_scatter_backward(call: Call, grad: Value, mask: Value, sizes: Sequence[Dim]) -> Any:
+    """The elements of grad where the mask is set, in order, then zeros."""
+    n, size = mask.type.numel, call.type.numel
+    if not isinstance(size, int) or not isinstance(n, int):
+        return NotImplemented
+    flat = mask.reshape([n])
+    # what the mask leaves out goes behind the end
+    place = flat.where(_places(flat), size).minimum(size)
+    base = call.b.full(0, call.type.with_(shape=[size + 1]))
+    written = base.scatter([place], grad.expand(mask.shape).reshape([n]), [expr.symbol("i0")], "none")
+    return written.slice(0, 0, size).reshape(call.type.shape)
 
 
 def scatter(
@@ -225,7 +252,7 @@ def scatter_value(call: Call, x: Value, dim: int, index: Value, value: Number) -
 
 @rule("aten.scatter_add")
 def scatter_add(call: Call, x: Value, dim: int, index: Value, source: Value) -> Any:
-    return NotImplemented if x.is_bool else scatter_along(x, dim, index, source, "add")
+    return scatter_along(x, dim, index, source, "max" if x.is_bool else "add")
 
 
 def index_rows(x: Value, dim: int, index: Value, source: Value, combine: str) -> Value:
@@ -248,7 +275,7 @@ def index_copy(call: Call, x: Value, dim: int, index: Value, source: Value) -> V
 @rule("aten.index_add")
 def index_add(call: Call, x: Value, dim: int, index: Value, source: Value, alpha: Number) -> Any:
     if x.is_bool:
-        return NotImplemented
+        return index_rows(x, dim, index, source if alpha else source.full(False), "max")
     return index_rows(x, dim, index, source if alpha == 1 else source.opmath() * alpha, "add")
 
 

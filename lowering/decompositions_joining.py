@@ -205,6 +205,45 @@ def replication_pad(call: Call, x: Value, pad: Sequence[Dim]) -> Any:
     return _pad_each(call, x, pad, parts)
 
 
+@rule("aten.replication_pad1d_backward", "aten.replication_pad2d_backward", "aten.replication_pad3d_backward")
+def replication_pad_backward(call: Call, grad: Value, x: Value, pad: Sequence[Dim]) -> Value:
+    """grad's elements added where they were taken from: inside, or at the nearest border."""
+    index = dims_of(grad.rank)
+    tensors: list[Value] = []
+    for dim, low, _ in _paddings(x, pad):
+        place: Any = call.b.iota(dim, grad.type.with_(shape=grad.shape).with_(dtype="i64"))
+        size: Any = x.shape[dim]
+        offset: Any = low
+        index[dim] = expr.symbol(f"i{len(tensors)}")
+        tensors.append((place + expr.normal(-offset)).maximum(0).minimum(expr.normal(size - 1)))
+    grad = grad.opmath()
+    return call.b.full(0, x.type.with_(dtype=grad.dtype)).scatter(tensors, grad, index, "add")
+
+
+@rule("aten.block_diag")
+def block_diag(call: Call, tensors: Sequence[Value]) -> Value:
+    """Matrices along the diagonal, zeros beside them; a row or a number is a matrix of one row."""
+    t = call.type
+    blocks = [x.to(t.dtype).reshape([*[1] * (2 - x.rank), *x.shape]) for x in tensors]
+    before: Any = 0
+    rows: list[Value] = []
+    for x in blocks:
+        width: Any = x.shape[1]
+        rest: Any = t.shape[1]
+        rows.append(x.pad([0, before], [0, expr.normal(rest - before - width)], 0))
+        before = expr.normal(before + width)
+    return call.b.cat([_fit_other_dims(x, t.shape, 0) for x in rows], 0, t) if len(rows) > 1 else rows[0]
+
+
+@rule("aten.channel_shuffle")
+def channel_shuffle(call: Call, x: Value, groups: Dim) -> Value:
+    """Channels of groups in turn: [n, groups, c / groups, …] with these two dims exchanged."""
+    n, channels, *rest = x.shape
+    parts = expr.normal(expr.floordiv(channels, groups))
+    perm = [0, 2, 1, *range(3, 3 + len(rest))]
+    return x.reshape([n, groups, parts, *rest]).transpose(perm).reshape(x.shape)
+
+
 Parts = Callable[[Value, int, Dim, Dim], tuple[Value, Value]]
 """`parts(x, dim, low, high)`: what stands before and after x, so many elements each."""
 

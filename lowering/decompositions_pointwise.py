@@ -280,11 +280,20 @@ for _name, _make in BINARY.items():
 
 @rule("aten.nextafter")
 def nextafter(call: Call, a: Value, b: Value) -> Any:
-    """In the dtype itself, so f16 and bf16 are left to ATen."""
-    if opmath(a.dtype) != a.dtype or a.dtype != b.dtype:
+    """The neighbour of a towards b, in the dtype itself: of f16 and bf16 by their bits."""
+    if a.dtype != b.dtype:
         return NotImplemented
     shape = call.type.shape
-    return a.expand(shape).binary(prims.NextafterOp.make, b.expand(shape))
+    a, b = a.expand(shape), b.expand(shape)
+    if opmath(a.dtype) == a.dtype:
+        return a.binary(prims.NextafterOp.make, b)
+    x, y, bits = a.opmath(), b.opmath(), a.bitcast(a.type.with_(dtype="i16"))
+    away = (x > 0.0).eq(y > x)
+    step = bits + away.where(bits.full(1), bits.full(-1))
+    smallest = (y < 0.0).where(bits.full(-32767), bits.full(1))
+    moved = x.eq(0.0).where(smallest, step).bitcast(a.type)
+    plain = x.eq(y).where(b, moved)
+    return (x.isnan() | y.isnan()).where(math.nan, plain)
 
 
 @pointwise("aten.heaviside")

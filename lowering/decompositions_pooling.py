@@ -12,7 +12,7 @@ from typing import Any
 from ..dialects import expr, prims
 from ..dialects.expr import Dim
 from ..dialects.prims import Number
-from ..dialects.tensor import TensorType, is_float
+from ..dialects.tensor import TensorType
 from .decomposition import Call, rule
 from .decompositions_views import dims_of
 from .prims_builder import Value, lowest
@@ -178,12 +178,11 @@ def avg_pool(
     divisor: int | None = None,
 ) -> Any:
     """The mean of each window; padding counts if `count_padding`, or the divisor is given."""
-    if not is_float(x.dtype):
-        return NotImplemented
     w = windows(x, call.type.shape[-len(kernel) :], kernel, stride, padding)
-    elements = w.read(x.opmath(), 0.0)
+    elements = w.read(x.opmath(), 0)
     total = elements.reduce("sum", range(elements.rank - len(kernel), elements.rank))
-    return total / _counts(w, x, total, count_padding, divisor)
+    counts = _counts(w, x, total, count_padding, divisor)
+    return total / counts if x.is_float else total.binary(prims.DivTruncOp.make, counts)
 
 
 @rule("aten.avg_pool2d_backward", "aten.avg_pool3d_backward")

@@ -268,6 +268,36 @@ def norm_over(x: Value, order: Number, dims: Sequence[int], keepdim: bool) -> An
     return powers.reduce("sum", dims, keepdim=keepdim).binary(prims.PowOp.make, 1.0 / order)
 
 
+@rule("aten.dist")
+def dist(call: Call, a: Value, b: Value, order: Number) -> Any:
+    """The norm of a - b."""
+    dtype = opmath(call.type.dtype)
+    a, b = a.to(dtype).align(b.to(dtype))
+    return norm_over(a - b, order, range(a.rank), False)
+
+
+@rule("aten._cdist_forward")
+def cdist(call: Call, a: Value, b: Value, order: float, mode: int | None) -> Any:
+    """The norm of a[…, i, :] - b[…, j, :] for all i and j."""
+    *batch, n, m = call.type.shape
+    width = a.shape[-1]
+    shape, rank = [*batch, n, m, width], len(batch) + 3
+    dims = range(rank - 3)
+    x = a.expand([*batch, n, width]).broadcast(shape, [*dims, rank - 3, rank - 1])
+    y = b.expand([*batch, m, width]).broadcast(shape, [*dims, rank - 2, rank - 1])
+    return norm_over(x - y, order, [rank - 1], False)
+
+
+@rule("aten.renorm")
+def renorm(call: Call, x: Value, order: Number, dim: int, largest: Number) -> Any:
+    """Slices along dim, scaled down to that norm where theirs is larger."""
+    y = x.opmath()
+    size = norm_over(y, order, [d for d in range(x.rank) if d != dim % x.rank], True)
+    if size is NotImplemented or isinstance(largest, sympy.Expr):
+        return NotImplemented
+    return y * (size > float(largest)).where(size.full(float(largest)) / (size + 1e-7), 1.0)
+
+
 # Scans
 
 

@@ -31,12 +31,17 @@ Write = Callable[[Value, Value, str], Value]
 
 @rule("aten.scatter.reduce")
 def scatter_and_reduce(call: Call, x: Value, dim: int, index: Value, source: Value, reduce: str) -> Any:
-    return NotImplemented if x.is_bool else scatter_along(x, dim, index, source, REDUCTIONS[reduce])
+    return scatter_along(x, dim, index, source, _kind(x, reduce))
 
 
 @rule("aten.scatter.value_reduce")
 def scatter_value_reduce(call: Call, x: Value, dim: int, index: Value, value: Number, reduce: str) -> Any:
-    return NotImplemented if x.is_bool else scatter_along(x, dim, index, like(x, index, value), REDUCTIONS[reduce])
+    return scatter_along(x, dim, index, like(x, index, value), _kind(x, reduce))
+
+
+def _kind(x: Value, reduce: str) -> str:
+    kind = REDUCTIONS[reduce]
+    return _OF_BOOL.get(kind, kind) if x.is_bool else kind
 
 
 @rule("aten.scatter_reduce.two")

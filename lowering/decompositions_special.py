@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ..dialects import prims
 from ..dialects.prims import Number
@@ -103,12 +102,6 @@ def mvlgamma(x: Value, p: int) -> Value:
     for j in range(p):
         total = total + (x - j / 2).unary(prims.LgammaOp.make)
     return total
-
-
-@pointwise("aten.polygamma")
-def polygamma(n: int, x: Value) -> Any:
-    """The n-th derivative of digamma; that of order 0."""
-    return x.unary(prims.DigammaOp.make) if n == 0 else NotImplemented
 
 
 @rule("aten.frexp.Tensor")
