@@ -153,6 +153,7 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None) 
     """The passes from aten to llvm with their options, as text; `gpu` for a module with tensors of a GPU."""
     threads = str(options.threads).lower()
     contract = str(options.numerics != "eager").lower()
+    deterministic = " deterministic=true" if gpu and options.deterministic else ""
     machine = f"l1={target.l1} l2={target.l2} l3={target.l3} threads={target.cores}"
     return ",".join(
         (
@@ -161,7 +162,7 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None) 
             "aten-channels-last",
             *(["aten-devices", "aten-pad-products"] if gpu else []),
             f"aten-choose-products{{choose={options.products} target={_cpu_name(options)}}}",
-            f"aten-to-prims{{random={options.random}}}",
+            f"aten-to-prims{{random={options.random}{deterministic}}}",
             f"prims-canonicalize{{numerics={options.numerics}}}",
             "prims-to-loop",
             f"loop-fuse{{{gpu.machine if gpu else machine}}}",
@@ -169,7 +170,7 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None) 
             f"loop-schedule{{bits={target.vector_bits} {machine}}}",
             f"launch-together{{keep={target.l2}}}",
             "bufferize",
-            *([f"loop-tile{{target={gpu.name}}}"] if gpu else []),
+            *([f"loop-tile{{target={gpu.name}{deterministic}}}"] if gpu else []),
             f"kernel-to-llvm{{target={_cpu_name(options)} threads={threads} contract={contract}}}",
             *(["kernel-to-tt"] if gpu else []),
             "host-to-llvm",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+import torch
 from torch._ops import OpOverload
 from torch.fx import GraphModule
 
@@ -152,7 +153,7 @@ class Backend:
                 if others := {d for d in imported.devices if d.partition(":")[0] not in DEVICES}:
                     raise UnsupportedGraph(f"tensors of {' and '.join(sorted(others))} are not compiled")
                 plan = self._recording_plan(kind, imported)
-                compilation = self.compile(imported.module, self.options)
+                compilation = self.compile(imported.module, with_settings(self.options))
             except UnsupportedGraph as error:
                 log.warning("a graph runs eagerly: %s", error)
                 self.tell(kind, graph, None, str(error))
@@ -212,6 +213,13 @@ class Backend:
             names = Counter(_name(node.target) for node in graph.graph.nodes if node.op == "call_function")
             saved, self.saved = (self.saved, []) if kind == "forward" else ([], self.saved)
             self.watch(Event(kind, dict(names.most_common()), compilation, reason, saved, recording))
+
+
+def with_settings(options: Options) -> Options:
+    """`options` where what is not said is what torch is set to now."""
+    if options.deterministic is not None:
+        return options
+    return replace(options, deterministic=torch.are_deterministic_algorithms_enabled())
 
 
 def _input_names(graph: GraphModule) -> list[str]:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, NameLoc, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from ..dialects import prims
 from ..dialects.aten import AtenOp
 from ..dialects.flow import FlowOp, bodies
 from ..dialects.hints import size_hints
-from ..dialects.tensor import SymType
+from ..dialects.tensor import SymType, TensorType, is_float
 from . import (
     decompositions_activations,
     decompositions_adaptive_pooling,
@@ -93,6 +94,8 @@ class AtenToPrims(ModulePass):
     """Use torch's decompositions where the table has no rule."""
     random: Literal["philox", "eager"] = "philox"
     """"eager" leaves random ops to ATen, whose numbers depend on the order of draws."""
+    deterministic: bool = False
+    """Leave to ATen, which sorts them, updates of a GPU's tensors where data says whose order changes the result."""
     statistics: dict[str, int] = field(default_factory=dict, init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -130,7 +133,11 @@ class AtenToPrims(ModulePass):
         join_draws(body.block)
 
     def _decompose(self, b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> list[SSAValue] | None:
+        mark, constants = len(b.ops), b.constants
         replaced = decompose(b, op, value_of)
+        if replaced is not None and self.deterministic and any(map(_order_matters, b.ops[mark:])):
+            b.rewind(mark, constants)
+            return None
         if replaced is None:
             replaced = decompose_foreach(b, op, value_of)
         if replaced is None and self.reference:
@@ -140,6 +147,15 @@ class AtenToPrims(ModulePass):
     def _is_eagers(self, op: AtenOp) -> bool:
         """Whether only ATen may make the numbers."""
         return self.random == "eager" and "nondeterministic_seeded" in op.schema.tags
+
+
+def _order_matters(op: Operation) -> bool:
+    """Whether updates of a GPU's tensor may meet, so that the result depends on their order."""
+    if not isinstance(op, prims.ScatterOp) or not op.index_tensors:
+        return False
+    type = cast(TensorType, op.result.type)
+    sums = op.combine.data == "add" and is_float(type.dtype)
+    return type.device.startswith("cuda") and (sums or op.combine.data == "none")
 
 
 def rebuild(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.passes import ModulePass
 
 from ..dialects.host import LaunchOp as HostLaunchOp
@@ -24,7 +24,7 @@ from .schedule_access import collapse
 from .tile_choice import ROW, tile_kernel
 from .tile_contraction import tile_contraction
 from .tile_online import one_pass
-from .tile_phases import split_phases
+from .tile_phases import DETERMINISTIC, split_phases
 from .tile_spill import spill
 
 TILES = "lamella.tiles"
@@ -45,6 +45,8 @@ class LoopTile(ModulePass):
     target: str = "sm_90"
     tf32: bool = False
     candidate: int = 0
+    deterministic: bool = False
+    """Sums of floats keep their order where data or windows say where they go: no atomic updates."""
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -67,6 +69,8 @@ class LoopTile(ModulePass):
             sizes = [s.name for s in kernel.sizes]
             first = launches[name][0].sizes if launches[name] else []
             known = Hints(dict(zip(sizes, map(whole.size, first), strict=False))) if first else whole
+            if self.deterministic:
+                kernel.attributes[DETERMINISTIC] = UnitAttr()
             parts = split_phases(kernel, launches[name])
             for part in parts:
                 if len(parts) == 1:

@@ -18,7 +18,8 @@ class Options:
     between 0 and 1, of the bytes which training would best keep for the backward that it may keep; None is torch's own
     setting of that name. `cuda_graphs`: graphs on a GPU are recorded at their second call and replayed; None records
     graphs for inference whose calls the GPU waits for, where little would be copied. `products`: which matrix products
-    become kernels, "auto" those that a measurement or the cost model says, "all" or "none".
+    become kernels, "auto" those that a measurement or the cost model says, "all" or "none". `deterministic`: kernels of
+    a GPU give the same bits each time, also where they update what data says; None is torch's own setting.
     """
 
     dump: str | None = None
@@ -32,8 +33,10 @@ class Options:
     activation_memory_budget: float | None = None
     cuda_graphs: bool | None = None
     products: str = "auto"
+    deterministic: bool | None = None
 
     @property
     def key(self) -> str:
         """What of this changes the code."""
-        return f"{self.numerics}|{self.random}|{self.target}|{self.threads}|{self.products}"
+        ways = f"{self.numerics}|{self.random}|{self.products}|{self.deterministic is True}"
+        return f"{ways}|{self.target}|{self.threads}"

@@ -16,9 +16,12 @@ from xdsl.ir import Operation
 
 from ..dialects.host import LaunchOp as HostLaunchOp
 from ..dialects.loop import DimsAttr, ForOp, KernelOp, StoreOp, body_ops
-from ..dialects.tensor import TensorType
+from ..dialects.tensor import TensorType, is_float
 from .fuse_emit import drop_unused
 from .tt_body import atomic_kind
+
+DETERMINISTIC = "deterministic"
+"""The attribute of a kernel whose sums keep their order."""
 
 
 def updates(op: Operation) -> list[StoreOp]:
@@ -32,7 +35,10 @@ def ordered_dims(kernel: Operation) -> set[str]:
     names: set[str] = set()
     for o in updates(kernel):
         assert isinstance(o.target.type, TensorType)
-        if o.combine is None or atomic_kind(o.combine.data, o.target.type.dtype) is not None:
+        dtype = o.target.type.dtype
+        sums = o.combine is not None and o.combine.data == "add" and is_float(dtype)
+        any_order = o.combine is None or atomic_kind(o.combine.data, dtype) is not None
+        if any_order and not (sums and DETERMINISTIC in kernel.attributes):
             continue
         around = o.parent_op()
         while isinstance(around, ForOp):
