@@ -23,6 +23,7 @@ from ..dialects.tensor import SymType, TensorType, is_float
 from . import (
     decompositions_activations,
     decompositions_adaptive_pooling,
+    decompositions_attention,
     decompositions_batch_norm,
     decompositions_bessel,
     decompositions_chebyshev,
@@ -57,6 +58,7 @@ from .reference_decompositions import decompose_by_reference
 TABLES = (
     decompositions_activations,
     decompositions_adaptive_pooling,
+    decompositions_attention,
     decompositions_batch_norm,
     decompositions_bessel,
     decompositions_chebyshev,

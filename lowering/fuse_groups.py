@@ -285,15 +285,19 @@ def merge_groups(a: Group, b: Group) -> Group | None:
     axes = a.axes | {n: tuple(rename[x] for x in xs) for n, xs in b.axes.items()}
     extents = {rename[x]: d for x, d in b.extents.items()} | a.extents
     members = sorted((*a.members, *b.members), key=lambda n: n.number)
-    theirs = {rename[x] for x in b.grid}
-    grid = [x for x in a.grid if x in theirs]
+    theirs = {rename[x]: None for x in b.grid}
+    # where an axis has one point, nests that do not have it are at that point
+    single = {x for x, (d, _) in extents.items() if d.extent == 1}
+    alone = single - (a.extents.keys() & {rename[x] for x in b.extents})
+    grid = [x for x in a.grid if x in theirs or x in alone]
+    grid += [x for x in theirs if x in alone]
     for n, p, read in edges:
         point = _point(n, p, read)
         if point is None:
             return None
         reading = {d.symbol: x for d, x in zip(n.domain, axes[n], strict=True)}
         for d, x in zip(p.dims, axes[p], strict=False):
-            if x in grid and reading.get(point[d.symbol]) != x:  # pyright: ignore[reportArgumentType]
+            if x in grid and x not in single and reading.get(point[d.symbol]) != x:  # pyright: ignore[reportArgumentType]
                 grid.remove(x)
     merged = Group(members, axes, extents, tuple(grid))
     return merged if _ordered(merged, a, b, bool(edges)) else None

@@ -104,10 +104,12 @@ class Plan:
 
 def identity(group: Group, reader: Node, read: Read, producer: Node) -> bool:
     """Whether a member reads another at its own point: along each axis of the producer, that axis."""
+    single = {d.symbol for d in producer.dims if d.extent == 1}
     produced = dict(zip((d.symbol for d in producer.dims), group.axes[producer], strict=False))
     reading = dict(zip((d.symbol for d in reader.domain), group.axes[reader], strict=True))
     return all(
-        isinstance(p, sympy.Symbol) and isinstance(r, sympy.Symbol) and produced.get(p) == reading.get(r)
+        p in single
+        or (isinstance(p, sympy.Symbol) and isinstance(r, sympy.Symbol) and produced.get(p) == reading.get(r))
         for p, r in zip(producer.index, read.index, strict=True)
     )
 
