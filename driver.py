@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule
     from xdsl.dialects.builtin import ModuleOp
 
+    from .codegen.frozen import FrozenGraph
     from .codegen.runtime import NativeGraph
     from .frontend.capture import CapturedModule
     from .frontend.explain import Explanation
@@ -117,7 +118,7 @@ def release_memory() -> None:
 class Compilation:
     """What one graph became, with what `explain` and the dumps tell about it."""
 
-    graph: NativeGraph
+    graph: NativeGraph | FrozenGraph
     records: list[PassRecord] = field(default_factory=list)
     from_cache: bool = False
     stages: list[tuple[str, str]] = field(default_factory=list)
@@ -159,6 +160,7 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None) 
         (
             "aten-canonicalize",
             "aten-patterns",
+            "aten-attention",
             "aten-channels-last",
             *(["aten-devices", "aten-pad-products"] if gpu else []),
             f"aten-choose-products{{choose={options.products} target={_cpu_name(options)}}}",
@@ -175,6 +177,14 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None) 
             *(["kernel-to-tt"] if gpu else []),
             "host-to-llvm",
         )
+    )
+
+
+def freezing_passes(options: Options) -> str:
+    """The passes before those of `pipeline` where parameters are frozen, as text."""
+    fold = ["aten-fold-batch-norm"] if options.numerics != "eager" else []
+    return ",".join(
+        ("aten-canonicalize", "aten-patterns", *fold, "aten-channels-last", "aten-fuse-convolutions", "aten-freeze")
     )
 
 
@@ -197,8 +207,30 @@ def compile_module(module: ModuleOp, options: Options | None = None, *, stories:
     """
     from .collection import without_collection
 
+    options = options or Options()
     with without_collection():
-        return _compile_module(module, options or Options(), stories)
+        compile = _compile_frozen if options.freezing else _compile_module
+        return compile(module, options, stories)
+
+
+def _compile_frozen(module: ModuleOp, options: Options, tell: bool) -> Compilation:
+    """A module in two: what depends on frozen arguments alone, and the rest."""
+    from .codegen.frozen import EagerModule, FrozenGraph
+    from .dialects.text import print_module
+    from .lowering.aten_freeze import take_kept
+
+    text = print_module(module, locations=True)
+    passes = freezing_passes(options)
+    try:
+        run_passes(module, passes, verify=options.verify)
+    except Exception as error:
+        _note_reproducer(error, text, passes)
+        raise
+    taken = take_kept(module)
+    if taken is None:
+        return _compile_module(module, options, tell)
+    main = _compile_module(module, options, tell)
+    return replace(main, graph=FrozenGraph(main.graph, EagerModule(taken[0]), taken[1]))
 
 
 def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilation:

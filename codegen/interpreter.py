@@ -179,7 +179,7 @@ def _check_tensor(i: int, type_: TensorType, value: Any) -> None:
 
 def bind_symbols(env: Environment, type_: Attribute, value: Any) -> None:
     """Give the symbols that stand alone in `type_` their value, unless they have one."""
-    if isinstance(type_, TensorType) and isinstance(value, torch.Tensor):
+    if isinstance(type_, TensorType) and isinstance(value, torch.Tensor) and value.layout is torch.strided:
         for d, n in (*zip(type_.shape, value.shape, strict=False), *zip(type_.strides, value.stride(), strict=False)):
             if isinstance(d, sympy.Symbol):
                 env.symbols.setdefault(d.name, n)

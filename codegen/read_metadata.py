@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 
 from ..dialects import expr, literal
-from ..dialects.tensor import SymType, TensorType
+from ..dialects.tensor import PACKED, SymType, TensorType
 from .metadata import Argument, CallSpec, ExpressionSpec, GpuKernel, Metadata
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _text(value: Any) -> int | str:
 
 
 def _argument(name: str, type: Any) -> Argument:
-    if isinstance(type, TensorType):
+    if isinstance(type, TensorType) and type.device != PACKED:
         strides = None if type.is_contiguous else tuple(map(_text, type.strides))
         return Argument(name, type.dtype, tuple(map(_text, type.shape)), strides, device=type.device)
     if isinstance(type, SymType):

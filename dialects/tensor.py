@@ -49,6 +49,9 @@ TORCH_DTYPES: dict[str, str] = {
     "qu8": "quint8",
     "qi32": "qint32",
 }
+PACKED = "mkldnn"
+"""The device of a tensor on the CPU in a layout of oneDNN's own: an argument that only calls through Python take."""
+
 DTYPE_OF_TORCH: dict[str, str] = {v: k for k, v in TORCH_DTYPES.items()}
 _BITS = {k: int(re.findall(r"\d+", k)[0]) for k in TORCH_DTYPES}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +16,7 @@ from torch.fx import GraphModule
 from ..lowering.options import Options
 from .attention_masks import without_needless_masks
 from .compiled import CompiledGraph, EagerGraph, without_wrapper
+from .freezing import mark_frozen, module_state
 from .module_names import module_name
 from .outputs import OutputRecipe
 from .torch_compat import (
@@ -111,8 +112,8 @@ class Backend:
 
     def __call__(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         without_needless_masks(graph)
-        names = _input_names(graph)
-        compilers = [self.compiler(kind, names) for kind in ("forward", "backward", "inference")]
+        names, state = _input_names(graph), module_state(graph) if self.options.freezing else ()
+        compilers = [self.compiler(kind, names, state) for kind in ("forward", "backward", "inference")]
 
         def compile() -> Callable[..., Any]:
             return aot_compile(graph, example_inputs, *compilers, partition=self.partition)
@@ -135,15 +136,17 @@ class Backend:
         self.forward_outputs = settings["num_fwd_outputs"]
         return partitioner(self.options.activation_memory_budget, tell)(joint, inputs, **settings)
 
-    def compiler(self, kind: str, names: Sequence[str]) -> Callable[..., Any]:
+    def compiler(self, kind: str, names: Sequence[str], state: Collection[int] = ()) -> Callable[..., Any]:
         def compile_graph(graph: GraphModule, example_inputs: Sequence[Any]) -> OutputCode:
-            return self.compile_graph(graph, kind, names)
+            return self.compile_graph(graph, kind, names, state)
 
         return CacheableCompiler(OutputCode, compile_graph) if self.cacheable else compile_graph
 
-    def compile_graph(self, graph: GraphModule, kind: str, names: Sequence[str] = ()) -> OutputCode:
+    def compile_graph(
+        self, graph: GraphModule, kind: str, names: Sequence[str] = (), state: Collection[int] = ()
+    ) -> OutputCode:
         """Import and compile one ATen graph; one that is not supported runs eagerly. `names` are those of the inputs of
-        TorchDynamo's graph.
+        TorchDynamo's graph, `state` are the positions of its parameters and buffers where these are frozen.
         """
         from .import_fx import UnsupportedGraph, import_graph
 
@@ -153,6 +156,9 @@ class Backend:
                 if others := {d for d in imported.devices if d.partition(":")[0] not in DEVICES}:
                     raise UnsupportedGraph(f"tensors of {' and '.join(sorted(others))} are not compiled")
                 plan = self._recording_plan(kind, imported)
+                if kind == "inference" and state and self.options.cuda_graphs is not True:
+                    mark_frozen(imported.module, graph, state)
+                    plan = plan and "its parameters are frozen"
                 compilation = self.compile(imported.module, with_settings(self.options))
             except UnsupportedGraph as error:
                 log.warning("a graph runs eagerly: %s", error)

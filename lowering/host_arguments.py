@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, SSAValue
 from ..dialects import expr
 from ..dialects.expr import Dim
 from ..dialects.schema import SCALAR_TYPES
-from ..dialects.tensor import SymType, TensorType
+from ..dialects.tensor import PACKED, SymType, TensorType
 from .address import evaluate
 from .host_devices import gpu_index
 from .host_frame import BOOL, FLOAT, INT, Frame, HostError
@@ -74,7 +74,7 @@ class ArgumentTable:
         return -2 - 2 * word
 
     def _add(self, type: Attribute, check: bool, anywhere: bool) -> None:
-        if isinstance(type, TensorType):
+        if isinstance(type, TensorType) and type.device != PACKED:
             contiguous = type.is_contiguous
             gpu = gpu_index(type)
             place = ANYWHERE if anywhere else TENSOR if gpu is None else CUDA + 2 * gpu

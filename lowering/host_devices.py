@@ -18,7 +18,7 @@ from ..dialects.errors import LamellaError
 from ..dialects.llvm_ext import PTR
 from ..dialects.loop import KernelOp
 from ..dialects.loop_attrs import IndexAttr
-from ..dialects.tensor import TensorType
+from ..dialects.tensor import PACKED, TensorType
 
 if TYPE_CHECKING:
     from .host_frame import Frame
@@ -33,7 +33,7 @@ SCRATCH_POINTERS = 2
 def gpu_index(type: TensorType) -> int | None:
     """The number of the GPU that a tensor lies on, None for the CPU. LamellaError for another kind of device."""
     kind, _, index = type.device.partition(":")
-    if kind == "cpu":
+    if kind in ("cpu", PACKED):
         return None
     if kind != "cuda":
         raise LamellaError(f"host programs use the CPU and NVIDIA GPUs, they cannot take {type.data.text}")

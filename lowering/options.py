@@ -20,6 +20,10 @@ class Options:
     graphs for inference whose calls the GPU waits for, where little would be copied. `products`: which matrix products
     become kernels, "auto" those that a measurement or the cost model says, "all" or "none". `deterministic`: kernels of
     a GPU give the same bits each time, also where they update what data says; None is torch's own setting.
+    `freezing`: in graphs for inference, what depends on parameters and buffers alone is computed once, batch norms are
+    folded into convolutions, and weights are kept in the layout that oneDNN computes in; a parameter that changes is
+    noticed at the next call, but where it is written through `Tensor.data`. Such graphs are not recorded; with
+    `cuda_graphs=True` none is frozen.
     """
 
     dump: str | None = None
@@ -34,6 +38,7 @@ class Options:
     cuda_graphs: bool | None = None
     products: str = "auto"
     deterministic: bool | None = None
+    freezing: bool = False
 
     @property
     def key(self) -> str:

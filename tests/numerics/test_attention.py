@@ -1,0 +1,127 @@
+"""Attention through the whole compiler: one query by a kernel, more by ATen's, against float64 and eager's rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lamella.driver import explain, lamella
+from lamella.frontend.explain import Explanation
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+def inputs(batch: int, heads: int, groups: int, queries: int, keys: int, size: int, dtype: Any) -> list[Tensor]:
+    shapes = [(batch, heads, queries, size), *[(batch, groups, keys, size)] * 2]
+    return [torch.randn(shape, dtype=dtype) for shape in shapes]
+
+
+def check(run: Any, model: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> None:
+    """The result is no further from float64's than twice eager's."""
+    wide = mask if mask is None or mask.dtype is torch.bool else mask.double()
+    exact = model(q.double(), k.double(), v.double(), wide)
+    ours, theirs = run(q, k, v, mask), model(q, k, v, mask)
+    assert ours.dtype is theirs.dtype and ours.shape == theirs.shape
+    error = (theirs.double() - exact).abs().max() if exact.numel() else 0.0
+    torch.testing.assert_close(ours.double(), exact, atol=2 * float(error) + 1e-6, rtol=1e-5, equal_nan=True)
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=q.shape[1] != k.shape[1])
+
+
+def explained(model: Any, *args: Tensor | None) -> Explanation:
+    with torch.no_grad():
+        return explain(model, *args)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("queries", [1, 2, 5])
+@pytest.mark.parametrize("groups", [6, 2])
+@pytest.mark.parametrize("kind", ["none", "bool", "float", "row"])
+def test_masks_heads_and_dtypes(dtype: Any, queries: int, groups: int, kind: str) -> None:
+    q, k, v = inputs(2, 6, groups, queries, 37, 20, dtype)
+    mask = {
+        "none": None,
+        "bool": torch.rand(2, 1, queries, 37) < 0.6,
+        "float": torch.randn(2, 6, queries, 37, dtype=dtype),
+        "row": torch.randn(queries, 37, dtype=dtype),
+    }[kind]
+    check(torch.compile(attention, backend=lamella, dynamic=False), attention, q, k, v, mask)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("queries", [1, 3])
+def test_causal_and_scale(queries: int) -> None:
+    def model(q: Tensor, k: Tensor, v: Tensor, mask: None) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.3)
+
+    check(torch.compile(model, backend=lamella), model, *inputs(1, 4, 4, queries, 19, 16, torch.float32))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("queries", [1, 3])
+def test_a_query_that_sees_nothing_and_what_is_not_finite(queries: int) -> None:
+    q, k, v = inputs(2, 4, 4, queries, 33, 16, torch.float32)
+    run = torch.compile(attention, backend=lamella)
+    mask = torch.zeros(2, 1, queries, 33)
+    mask[0] = -torch.inf
+    ours = run(q, k, v, mask)
+    assert (ours[0] == 0).all()
+    torch.testing.assert_close(ours, attention(q, k, v, mask))
+    k[1, 2, 5] = torch.nan
+    v[1, 1, 7] = torch.inf
+    torch.testing.assert_close(run(q, k, v, mask), attention(q, k, v, mask), equal_nan=True)
+
+
+@torch.no_grad()
+def test_sizes_that_change() -> None:
+    run = torch.compile(attention, backend=lamella, dynamic=True)
+    for batch, keys in ((2, 64), (3, 5), (1, 301), (2, 1)):
+        q, k, v = inputs(batch, 4, 4, 1, keys, 32, torch.float32)
+        check(run, attention, q, k, v, torch.rand(batch, 1, 1, keys) < 0.7)
+        check(run, attention, q, k, v)
+
+
+@torch.no_grad()
+def test_keys_and_values_of_any_layout() -> None:
+    q, k, v = (t.transpose(1, 2) for t in inputs(2, 1, 40, 4, 4, 16, torch.float32))
+    q = torch.randn(2, 1, 4, 16).transpose(1, 2)
+    check(torch.compile(attention, backend=lamella), attention, q, k, v)
+
+
+def test_one_query_is_one_kernel() -> None:
+    told = explained(attention, *inputs(1, 8, 8, 1, 128, 64, torch.float32), None)
+    (graph,) = told.graphs
+    assert [len(graph.kernels), graph.calls] == [1, []]
+
+
+def test_gradients() -> None:
+    q, k, v = (t.requires_grad_() for t in inputs(2, 4, 4, 1, 24, 16, torch.float32))
+    grads = [
+        torch.autograd.grad(run(q, k, v, None).square().sum(), (q, k, v))
+        for run in (attention, torch.compile(attention, backend=lamella))
+    ]
+    torch.testing.assert_close(grads[1], grads[0], rtol=1e-4, atol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("queries", [1, 6])
+def test_heads_that_were_repeated(queries: int) -> None:
+    def model(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        k, v = (t[:, :, None].expand(2, 2, 3, 11, 16).reshape(2, 6, 11, 16) for t in (k, v))
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+    q, k, v = inputs(2, 6, 2, queries, 11, 16, torch.float32)
+    check(torch.compile(model, backend=lamella), model, q, k, v, torch.rand(2, 1, queries, 11) < 0.8)
+    (graph,) = explained(model, q, k, v, None).graphs
+    assert [len(graph.kernels), len(graph.calls)] == [0, 1]
