@@ -38,6 +38,7 @@ from ..dialects.literal import HOLE, Value
 from ..dialects.schema import normalize, symbolic
 from ..dialects.tensor import SymType, TensorType
 from .bindings import bindings
+from .expand_hops import expanded
 from .graph_parts import UnsupportedGraph, held_constants, parts_of
 from .import_flow import add_flow
 from .locations import location
@@ -76,7 +77,7 @@ def import_graph(graph: GraphModule, names: Mapping[str, str] | None = None) -> 
 
     Raises UnsupportedGraph, never another error, for a graph that is valid for torch.
     """
-    return Importer(graph, names or {}).run()
+    return Importer(expanded(graph), names or {}).run()
 
 
 class Importer:
@@ -192,6 +193,8 @@ class Importer:
 
     def add_operator(self, node: Node, target: OpOverload, arguments: Sequence[Any], value: Any) -> None:
         """A call of `target`, which was traced to `value`; keyword arguments are those of `node`."""
+        if target is _TO_COPY and isinstance(arguments[0], (int, float)):  # a number where a tensor is meant
+            target = aten.scalar_tensor.default
         cls = self.classes.get(target)
         if cls is None:
             cls = self.classes[target] = op_class(_SAME_AS.get(target, target))
@@ -362,6 +365,7 @@ _SIZE_OPS = frozenset(
 )
 
 
+_TO_COPY = aten._to_copy.default
 _SAME_AS: dict[Any, Any] = {
     torch.ops.prims.convert_element_type.default: aten._to_copy.default,
     aten._conj.default: aten._conj_physical.default,

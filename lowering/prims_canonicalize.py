@@ -100,6 +100,8 @@ class Canonicalizer:
 
     def _simplify(self, op: PrimsOp) -> None:
         self._replace_operands(op)
+        if self.mutated and not self.mutated.isdisjoint(op.results):
+            return  # some op writes to it: nothing else lies in its memory
         value = self._fold(op)
         if value is not None:
             self.values[op.results[0]] = value

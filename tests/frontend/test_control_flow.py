@@ -209,3 +209,19 @@ def test_random_numbers_in_a_branch_follow_the_seed() -> None:
     assert torch.equal(g(-x), -2 * x)
     torch.manual_seed(0)
     assert torch.equal(g(x), third)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_flex_attention_is_what_it_is_defined_as(masked: bool) -> None:
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    table = torch.randn(2)
+    mask = create_block_mask(lambda b, h, i, j: i >= j, 1, 2, 128, 128, device="cpu") if masked else None
+
+    def f(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
+        def bias(score: torch.Tensor, b: Any, h: torch.Tensor, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
+            return score + (i - j) * 0.1 * table[h]
+
+        return flex_attention(q, k, v, score_mod=bias, block_mask=mask)
+
+    check(f, *(torch.randn(1, 2, 128, 16) for _ in range(3)))

@@ -1,0 +1,183 @@
+"""Operators of the user's: they stay calls in a compiled graph; those that write write to copies where it matters."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import lamella
+
+
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """No graph runs eagerly."""
+    monkeypatch.setenv("LAMELLA_STRICT", "1")
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
+    assert not [r for r in caplog.records if r.name == "lamella" and r.levelno >= logging.WARNING]
+
+
+@torch.library.custom_op("lamella_test_operators::scale", mutates_args=())
+def scale(x: Tensor, factor: float) -> Tensor:
+    return x * factor
+
+
+scale.register_fake(lambda x, factor: torch.empty_like(x))
+scale.register_autograd(
+    lambda ctx, gradient: (gradient * ctx.factor, None),
+    setup_context=lambda ctx, inputs, output: setattr(ctx, "factor", inputs[1]),
+)
+
+
+@torch.library.custom_op("lamella_test_operators::add_", mutates_args={"x"})
+def add_(x: Tensor, y: Tensor) -> None:
+    x.add_(y)
+
+
+@torch.library.custom_op("lamella_test_operators::both_", mutates_args={"a", "b"})
+def both_(a: Tensor, b: Tensor, value: float) -> Tensor:
+    a.fill_(value)
+    b.mul_(value)
+    return a + b
+
+
+both_.register_fake(lambda a, b, value: torch.empty_like(a))
+
+
+@torch.library.custom_op("lamella_test_operators::each", mutates_args=())
+def each(xs: list[Tensor], k: int) -> list[Tensor]:
+    return [x + k for x in xs]
+
+
+each.register_fake(lambda xs, k: [torch.empty_like(x) for x in xs])
+
+
+@torch.library.custom_op("lamella_test_operators::each_", mutates_args={"xs"})
+def each_(xs: list[Tensor], k: int) -> None:
+    for x in xs:
+        x.add_(k)
+
+
+@torch.library.custom_op("lamella_test_operators::maybe_", mutates_args={"x"})
+def maybe_(x: Tensor | None, y: Tensor) -> Tensor:
+    if x is not None:
+        x.add_(1)
+    return y * 2
+
+
+maybe_.register_fake(lambda x, y: torch.empty_like(y))
+
+
+def argument(x: Tensor, y: Tensor) -> Tensor:
+    add_(x, y)
+    return x * 2
+
+
+def view_of_argument(x: Tensor, y: Tensor) -> Tensor:
+    add_(x[1], y[0])
+    return x * 2
+
+
+def intermediate(x: Tensor, y: Tensor) -> Tensor:
+    t = x * 2
+    add_(t, y)
+    return t.sin()
+
+
+def copy_of_argument(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    t = x.clone()
+    add_(t, y)
+    return t, x * 2
+
+
+def equal_values(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    a, b = torch.zeros_like(x), torch.zeros_like(x)
+    add_(a, y)
+    return a, x + b
+
+
+def read_before_and_after(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    t = x * 2
+    before = t.sin()
+    add_(t, y)
+    return t, before, t.view(-1)
+
+
+def views(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    t = x * 2
+    add_(t[1:3], y[1:3])
+    add_(t[0], t[3])
+    return t, t.sum()
+
+
+def two(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    a, b = x * 2, y * 3
+    made = both_(a, b, 2.0)
+    return a, b, made
+
+
+def twice(x: Tensor, y: Tensor) -> Tensor:
+    add_(x, y)
+    add_(x, x * 2)
+    return x + 1
+
+
+def listed(x: Tensor, y: Tensor) -> list[Tensor]:
+    a = x * 2
+    each_([a, y], 3)
+    return each([a, y.sin()], 4)
+
+
+def optional(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    return maybe_(x, y), maybe_(None, y)
+
+
+def in_a_branch(x: Tensor, y: Tensor) -> Tensor:
+    def write(a: Tensor, b: Tensor) -> Tensor:
+        t = a * 2
+        add_(t, b)
+        return t
+
+    return torch.cond(x.sum() > 0, write, lambda a, b: a - b, (x, y))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    "f",
+    [
+        *(argument, view_of_argument, intermediate, copy_of_argument, equal_values, read_before_and_after),
+        *(views, two, twice, listed, optional, in_a_branch),
+    ],
+    ids=lambda f: f.__name__,
+)
+def test_operators_that_write(f: Callable[..., Any], dynamic: bool) -> None:
+    g = lamella.compile(f, fullgraph=True, dynamic=dynamic)
+    for n in (5, 6):
+        ours = (torch.rand(4, n), torch.randn(4, n))
+        eagers = copy.deepcopy(ours)
+        for _ in range(2):
+            torch.testing.assert_close(g(*ours), f(*eagers))
+            torch.testing.assert_close(ours, eagers)
+
+
+def test_gradients_of_operators() -> None:
+    def f(x: Tensor) -> Tensor:
+        return scale(x.sin(), 0.5).cos().sum()
+
+    x = torch.randn(4, requires_grad=True)
+    g = lamella.compile(f, fullgraph=True)
+    torch.testing.assert_close(torch.autograd.grad(g(x), x), torch.autograd.grad(f(x), x))
+
+
+def test_an_argument_is_written_without_copies() -> None:
+    explanation = lamella.explain(argument, torch.randn(4), torch.randn(4))
+    (graph,) = explanation.graphs
+    assert [call.name for call in graph.calls] == ["lamella_test_operators.add_"]
