@@ -2,15 +2,17 @@
 
     python benchmarks/call.py [--rounds 21] [--out results.json]
 
-Interleaved blocks in one process, medians. `graph` is a backend of torch.compile that gives back the graph it is given,
-`AOTAutograd` one that does so behind AOTAutograd: what torch.compile costs by itself. `whole` is
-`lamella.compile(…, fullgraph=True)`. `guards` asks the guards of the whole function or module and does no more.
+Interleaved blocks in one process, medians of CPU time: nothing here runs in threads, and others may use the machine.
+`graph` is a backend of torch.compile that gives back the graph it is given, `AOTAutograd` one that does so behind
+AOTAutograd: what torch.compile costs by itself. `whole` is `lamella.compile(…, fullgraph=True)`. `guards` asks the
+guards of the whole function or module and does no more.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -78,7 +80,7 @@ def measure(program: Callable[..., Any], arguments: dict[str, Any], rounds: int)
         # Each has code of its own: torch.compile looks through all that was compiled of one function.
         calls[name] = partial(torch.compile(again(program), backend=backend), *arguments.values())
     assert calls["guards"]()
-    times = interleaved(calls, rounds=rounds, block_ms=20)
+    times = interleaved(calls, rounds=rounds, block_ms=20, clock=time.process_time)
     return {name: [t * 1e6 for t in series] for name, series in times.items()}
 
 

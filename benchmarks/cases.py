@@ -95,8 +95,8 @@ def _infer(f: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> An
 
 
 def _train(f: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], leaves: list[Tensor]) -> None:
-    for leaf in leaves:
-        leaf.grad = None
     result = f(*args, **kwargs)
     result = getattr(result, "logits", result)
     result.sum().backward()
+    for leaf in leaves:
+        leaf.grad = None  # gradients are of the step that makes them

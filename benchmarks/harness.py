@@ -13,23 +13,27 @@ from typing import Any
 
 
 def interleaved(
-    functions: Mapping[str, Callable[[], Any]], *, rounds: int = 9, block_ms: float = 60
+    functions: Mapping[str, Callable[[], Any]],
+    *,
+    rounds: int = 9,
+    block_ms: float = 60,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Seconds per call of each function, one figure per round; rounds alternate their order (A B, B A, …)."""
     counts: dict[str, int] = {}
     for name, f in functions.items():
         f()
-        start = time.perf_counter()
+        start = clock()
         f()
-        counts[name] = max(1, int(block_ms / 1e3 / max(time.perf_counter() - start, 1e-7)))
+        counts[name] = max(1, int(block_ms / 1e3 / max(clock() - start, 1e-7)))
     times: dict[str, list[float]] = {name: [] for name in functions}
     for r in range(rounds):
         for name in list(functions)[:: 1 if r % 2 == 0 else -1]:
             f, n = functions[name], counts[name]
-            start = time.perf_counter()
+            start = clock()
             for _ in range(n):
                 f()
-            times[name].append((time.perf_counter() - start) / n)
+            times[name].append((clock() - start) / n)
     return times
 
 

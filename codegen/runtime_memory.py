@@ -2,6 +2,8 @@
 
 Both pools are guarded by the GIL, which is held throughout. An arena is taken out of its pool for as long as a call
 uses it. An output lies on a storage of the pool only when the count of that storage says that nobody else holds it.
+Before new memory is taken for an output, what is idle goes as far as the pool would otherwise hold much more than was
+ever in use at once: keeping memory must not raise the peak.
 """
 
 TEXT = r"""
@@ -10,6 +12,7 @@ TEXT = r"""
 @outputs = private global [32 x %entry] zeroinitializer
 @outputs_next = private global i64 0
 @outputs_bytes = private global i64 0
+@in_use_most = private global i64 0                       ; bytes of the pool in use at once, at most
 @least = private global i64 1048576                       ; smaller outputs are not recycled
 @most = private global i64 536870912                      ; nor kept beyond this in all
 
@@ -206,8 +209,34 @@ done:
   ret void
 }
 
+; The bytes of an entry that nobody but the pool holds, 0 for any other.
+define private i64 @idle_bytes(ptr %e) {
+  %h = load ptr, ptr %e
+  %none = icmp eq ptr %h, null
+  br i1 %none, label %no, label %count
+count:
+  %w_at = getelementptr %entry, ptr %e, i64 0, i32 3
+  %w = load ptr, ptr %w_at
+  %c = load i64, ptr %w
+  %alone = icmp eq i64 %c, $FRESH$
+  br i1 %alone, label %yes, label %no
+yes:
+  %b_at = getelementptr %entry, ptr %e, i64 0, i32 1
+  %b = load i64, ptr %b_at
+  ret i64 %b
+no:
+  ret i64 0
+}
+
+; Bytes of the outputs that the pool holds, in use or not.
+define i64 @lamella_recycle_bytes() {
+  %b = load i64, ptr @outputs_bytes
+  ret i64 %b
+}
+
 ; Lets go of everything that both pools hold.
 define void @lamella_recycle_clear() {
+  store i64 0, ptr @in_use_most
   br label %each
 each:
   %i = phi i64 [ 0, %0 ], [ %i1, %one ]
@@ -293,6 +322,56 @@ next:
   br label %each
 
 grow:
+  ; what others hold, with the new one
+  %q = phi i64 [ 0, %each ], [ %q1, %held_next ]
+  %held = phi i64 [ %bytes, %each ], [ %held1, %held_next ]
+  %q_more = icmp ult i64 %q, 32
+  br i1 %q_more, label %held_look, label %bound
+held_look:
+  %q_e = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %q
+  %q_idle_bytes = call i64 @idle_bytes(ptr %q_e)
+  %q_h = load ptr, ptr %q_e
+  %q_there = icmp ne ptr %q_h, null
+  %q_b_at = getelementptr %entry, ptr %q_e, i64 0, i32 1
+  %q_b = load i64, ptr %q_b_at
+  %q_all = select i1 %q_there, i64 %q_b, i64 0
+  %q_held = sub i64 %q_all, %q_idle_bytes
+  br label %held_next
+held_next:
+  %held1 = add i64 %held, %q_held
+  %q1 = add i64 %q, 1
+  br label %grow
+bound:
+  %most_0 = load i64, ptr @in_use_most
+  %more_held = icmp sgt i64 %held, %most_0
+  %most_1 = select i1 %more_held, i64 %held, i64 %most_0
+  store i64 %most_1, ptr @in_use_most
+  %slack = lshr i64 %most_1, 4
+  %allowed = add i64 %most_1, %slack
+  %oldest = load i64, ptr @outputs_next
+  br label %idle
+idle:
+  %v = phi i64 [ 0, %bound ], [ %v1, %idle_next ]
+  %v_more = icmp ult i64 %v, 32
+  %kept = load i64, ptr @outputs_bytes
+  %kept_after = add i64 %kept, %bytes
+  %too_much = icmp sgt i64 %kept_after, %allowed
+  %v_go = and i1 %v_more, %too_much
+  br i1 %v_go, label %idle_look, label %allocate
+idle_look:
+  %v_0 = add i64 %oldest, %v
+  %v_at = and i64 %v_0, 31
+  %v_e = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %v_at
+  %v_bytes = call i64 @idle_bytes(ptr %v_e)
+  %v_idle = icmp ne i64 %v_bytes, 0
+  br i1 %v_idle, label %idle_go, label %idle_next
+idle_go:
+  call void @forget(ptr %v_e)
+  br label %idle_next
+idle_next:
+  %v1 = add i64 %v, 1
+  br label %idle
+allocate:
   store i64 %bytes, ptr %size
   store i64 1, ptr %stride
   %r1 = call i32 @aoti_torch_empty_strided(i64 1, ptr %size, ptr %stride, i32 0, i32 0, i32 0, ptr %base)

@@ -32,6 +32,7 @@ SYMBOLS = (
     *("lamella_restride", "lamella_raise", "lamella_assert", "lamella_call", "lamella_object", "lamella_wrap"),
     *("lamella_drop", "lamella_drop_object", "lamella_tuple", "lamella_view", "lamella_slot", "lamella_disagree"),
     *("lamella_grad_off", "lamella_grad_restore", "lamella_scalar", "lamella_recycle_limits", "lamella_recycle_clear"),
+    "lamella_recycle_bytes",
     *("lamella_cuda_tensors", "lamella_together"),
 )
 
@@ -220,6 +221,11 @@ def recycle_outputs(least: int = 1 << 20, most: int = 512 << 20) -> None:
     """
     signature = ctypes.PYFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
     signature(load_support()["lamella_recycle_limits"])(least, most)
+
+
+def recycled_bytes() -> int:
+    """Bytes of the outputs that are kept to be recycled, held by others at the moment or not."""
+    return ctypes.PYFUNCTYPE(ctypes.c_int64)(load_support()["lamella_recycle_bytes"])()
 
 
 def release_memory() -> None:
