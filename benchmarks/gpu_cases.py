@@ -8,7 +8,8 @@ import statistics
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -471,34 +472,43 @@ def recorded(program: Callable[..., Any]) -> Any:
     return torch.compile(program, backend=lamella, options={"cuda_graphs": True})
 
 
+@contextmanager
+def replays() -> Generator[list[str]]:
+    """A list with a word for each replay meanwhile; after it, an error that says why there are fewer than expected."""
+    from lamella.frontend.cuda_graphs import GraphedCall
+    from lamella.frontend.cuda_recording import Recording
+
+    found: list[str] = []
+    run, give_up = Recording.run, GraphedCall._give_up
+
+    def noted(self: Any, inputs: Any) -> Any:
+        found.append("replay")
+        return run(self, inputs)
+
+    def reason(self: Any, known: Any, why: str) -> None:
+        raise AssertionError(f"not recorded: {why}")
+
+    Recording.run, GraphedCall._give_up = noted, reason  # type: ignore[method-assign]
+    try:
+        yield found
+    finally:
+        Recording.run, GraphedCall._give_up = run, give_up  # type: ignore[method-assign]
+
+
 @check("host/cuda graphs")
 def _(_: Any) -> str:
     """A block of a transformer with new inputs at each call, whose earlier results stay as they are."""
-    from lamella.frontend.cuda_recording import Recording
-
-    replays = 0
-    run = Recording.run
-
-    def noted(self: Any, inputs: Any) -> Any:
-        nonlocal replays
-        replays += 1
-        return run(self, inputs)
-
-    Recording.run = noted  # type: ignore[method-assign]
-    try:
-        model = Block().to(GPU)
-        fast, kept = recorded(model), []
-        with torch.no_grad():
-            for _ in range(8):
-                x = rand(2, 32, 128)
-                kept.append((fast(x), model(x), copy.deepcopy(model).double()(x.double())))
-                model.up.weight.mul_(1.01)
-            for found, eager, reference in kept:
-                same(found, eager, reference, factor=3.0)
-    finally:
-        Recording.run = run  # type: ignore[method-assign]
-    assert replays >= 6, f"{replays} of 8 calls were replayed"
-    return f"{replays} of 8 calls were replayed"
+    model = Block().to(GPU)
+    fast, kept = recorded(model), []
+    with replays() as found, torch.no_grad():
+        for _ in range(8):
+            x = rand(2, 32, 128)
+            kept.append((fast(x), model(x), copy.deepcopy(model).double()(x.double())))
+            model.up.weight.mul_(1.01)
+        for ours, eager, reference in kept:
+            same(ours, eager, reference, factor=3.0)
+    assert len(found) >= 6, f"{len(found)} of 8 calls were replayed"
+    return f"{len(found)} of 8 calls were replayed"
 
 
 @check("host/cuda graphs, random and changed")
@@ -511,8 +521,9 @@ def _(_: Any) -> str:
         return F.dropout(x, 0.5)
 
     fast, x = recorded(program), torch.ones(1000, device=GPU)
-    with torch.no_grad():
+    with replays() as times, torch.no_grad():
         found = [fast(x) for _ in range(6)]
+    assert len(times) == 5, f"{len(times)} of 6 calls were replayed"
     assert all(not torch.equal(a, b) for a, b in pairwise(found)), "the same numbers again"
     assert all(set(y.unique().tolist()) == {0.0, 2.0} for y in found), "not a dropout"
     assert bool((total == 6).all()), f"changed {float(total[0]):g} times, not 6"
@@ -523,7 +534,7 @@ def _(_: Any) -> str:
 def _(_: Any) -> str:
     """A seed gives the same numbers again, replayed; the generator goes on behind a replay."""
     fast, x = recorded(lambda x: F.dropout(x, 0.5)), torch.ones(1000, device=GPU)
-    with torch.no_grad():
+    with replays(), torch.no_grad():
         for _ in range(4):
             fast(x)
         found = []
@@ -539,22 +550,11 @@ def _(_: Any) -> str:
 @check("host/cuda graphs, training")
 def _(_: Any) -> str:
     """Steps of an optimizer, with two backwards a step now and then, are as eager's."""
-    from lamella.frontend.cuda_recording import Recording
-
-    replays = 0
-    run = Recording.run
-
-    def noted(self: Any, inputs: Any) -> Any:
-        nonlocal replays
-        replays += 1
-        return run(self, inputs)
-
-    Recording.run = noted  # type: ignore[method-assign]
-    try:
-        eager = Block().to(GPU)
-        model = copy.deepcopy(eager)
-        fast = recorded(model)
-        optimizers = [torch.optim.SGD(m.parameters(), 0.05) for m in (eager, model)]
+    eager = Block().to(GPU)
+    model = copy.deepcopy(eager)
+    fast = recorded(model)
+    optimizers = [torch.optim.SGD(m.parameters(), 0.05) for m in (eager, model)]
+    with replays() as found:
         for i in range(16):
             x = rand(2, 32, 128)
             for program, optimizer in zip((eager, fast), optimizers, strict=True):
@@ -562,12 +562,10 @@ def _(_: Any) -> str:
                     program(part).square().mean().backward()
                 optimizer.step()
                 optimizer.zero_grad()
-        for a, b in zip(eager.parameters(), model.parameters(), strict=True):
-            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
-    finally:
-        Recording.run = run  # type: ignore[method-assign]
-    assert replays >= 20, f"{replays} of 40 calls were replayed"
-    return f"{replays} of 40 calls were replayed"
+    for a, b in zip(eager.parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+    assert len(found) >= 20, f"{len(found)} of 40 calls were replayed"
+    return f"{len(found)} of 40 calls were replayed"
 
 
 @check("host/several gpus")

@@ -6,6 +6,7 @@ given as they are, and then nothing is replayed while somebody holds one of them
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,19 +61,27 @@ class CudaRecorder:
         self.last: int | None = None
         """The stream of the last replay."""
         self.failures = 0
+        self.keeper = torch.cuda.CUDAGraph()
+        """Of nothing: the pool is gone with the last graph that uses it."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._capture(self.keeper, tuple)
 
     def record(self, run: Callable[[], Sequence[Any]]) -> tuple[Callable[[], None], Sequence[Any]]:
         graph = torch.cuda.CUDAGraph()
         try:
-            with (
-                torch.cuda.device(self.device),
-                torch.cuda.graph(graph, pool=self.pool, stream=self.side, capture_error_mode="thread_local"),
-            ):
-                results = run()
+            results = self._capture(graph, run)
         except BaseException:
             self._after_failure()
             raise
         return graph.replay, results
+
+    def _capture(self, graph: Any, run: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+        with (
+            torch.cuda.device(self.device),
+            torch.cuda.graph(graph, pool=self.pool, stream=self.side, capture_error_mode="thread_local"),
+        ):
+            return run()
 
     def _after_failure(self) -> None:
         """The generator believes that it is still recorded, and refuses to draw: a copy of its state does not. What has
