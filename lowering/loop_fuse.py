@@ -244,7 +244,9 @@ def _group_key(group: Group, nodes: list[Node], leaving: set[SSAValue]) -> tuple
 
 
 def _live(ops: list[Operation]) -> list[Node]:
-    """Nodes for the nests that something uses, in order; `escapes` is set where that is no nest."""
+    """Nodes for the nests that something uses, in order; `escapes` is set where that is no nest, and where an update is
+    made for what it asserts only.
+    """
     nodes: list[Node] = []
     by_result: dict[SSAValue, Node] = {}
     for i, o in enumerate(ops):
@@ -259,6 +261,7 @@ def _live(ops: list[Operation]) -> list[Node]:
     used: set[Node] = set()
     for n in reversed(nodes):
         if n.escapes or n.asserts or n in used:
+            n.escapes |= isinstance(n.op, ScatterOp) and n not in used
             used.add(n)
             used.update(by_result[v] for v in n.tensors if v in by_result)
     return [n for n in nodes if n in used]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._functorch.aot_autograd import aot_function
 
 from ..driver import compile_module
@@ -22,6 +23,7 @@ from ..frontend.backend import Backend
 from ..lowering.options import Options
 from .fuzz_program import Program, Step, generate
 from .fuzz_steps import Chooser
+from .op_check import traced
 from .op_compare import Mismatch, aliases, copies, same_strides, shown
 
 DISTURBED = 4
@@ -39,16 +41,21 @@ def program_of(seed: int) -> Program:
     return generate(Chooser(random.Random(seed).randrange))
 
 
-def compiled(program: Program, options: Options) -> Callable[..., Any]:
-    """The program, compiled at the first call. A graph that is given back to torch is an error."""
+def compiled(program: Program, options: Options | None) -> Callable[..., Any]:
+    """The program, compiled at the first call; without options, its graphs are run by torch. A graph that is given back
+    to torch is an error.
+    """
 
     def refuse(event: Any) -> None:
         if event.compilation is None:
             raise AssertionError(f"a graph runs eagerly: {event.reason}")
 
-    backend = Backend(options, compile_module, watch=refuse)
+    backend = Backend(options or Options(), compile_module, watch=refuse)
+    make_code: Callable[..., Any] = (
+        backend.compile_graph if options else lambda graph, _: make_boxed_func(traced(graph))
+    )
     compilers: dict[str, Any] = {
-        f"{short}_compiler": lambda graph, _, kind=kind: backend.compile_graph(graph, kind)
+        f"{short}_compiler": lambda graph, _, kind=kind: make_code(graph, kind)
         for short, kind in (("fw", "forward"), ("bw", "backward"), ("inference", "inference"))
     }
     dynamic = program.mode == "dynamic"
@@ -56,8 +63,10 @@ def compiled(program: Program, options: Options) -> Callable[..., Any]:
     return make(program.function(), **compilers, keep_inference_input_mutations=True, dynamic=dynamic)
 
 
-def check(program: Program, options: Options) -> None:
-    """Raises Mismatch where the compiled program differs from eager, or what the compiler raises."""
+def check(program: Program, options: Options | None) -> None:
+    """Raises Mismatch where the compiled program differs from eager, or what the compiler raises; without options,
+    where the graphs that AOTAutograd makes differ by themselves.
+    """
     given = program.arguments()
     theirs, ours = copies(given), copies(given)
     expected = program.run(program.function(), theirs)
@@ -87,7 +96,9 @@ def _compare_numbers(program: Program, found: list[torch.Tensor], expected: list
         if references is None:
             references = [_reference(program, seed) for seed in (None, *range(DISTURBED))]
         clean, *others = (r[i] for r in references)
-        if not _explained(a.detach().double(), e.detach().double(), clean, others, torch.finfo(e.dtype)):
+        # nothing disturbs the steps of a derivative, whose parts are about 1 where they cancel
+        slack = 32 * max((s.rough for s in program.steps), default=0.0) if i >= count else 0.0
+        if not _explained(a.detach().double(), e.detach().double(), clean, others, torch.finfo(e.dtype), slack):
             raise Mismatch(f"result {i}: {text}; ours {_some(a)}, eager's {_some(e)}")
 
 
@@ -98,12 +109,18 @@ def _reference(program: Program, seed: int | None) -> list[torch.Tensor]:
 
 
 def _explained(
-    a: torch.Tensor, e: torch.Tensor, clean: torch.Tensor, others: Sequence[torch.Tensor], info: torch.finfo
+    a: torch.Tensor,
+    e: torch.Tensor,
+    clean: torch.Tensor,
+    others: Sequence[torch.Tensor],
+    info: torch.finfo,
+    slack: float,
 ) -> bool:
     """Whether errors in each step may be what sets `a` and `e` apart, everywhere."""
     spread = torch.stack([(o - clean).abs() for o in others]).amax(0)
-    allowed = MARGIN * spread + 2.0 * (clean - e).abs() + 32 * info.eps * e.abs() + info.tiny
-    beyond = ~(clean.abs() < info.max / 16)  # inf or NaN for one is a number for the other
+    allowed = MARGIN * spread + 2.0 * (clean - e).abs() + 32 * info.eps * e.abs() + info.tiny + slack
+    # inf or NaN for one is a number for the other: at the end, or on the way where eager rounds to half floats
+    beyond = ~(clean.abs() < info.max / 16) | (~e.isfinite() & clean.isfinite())
     return bool(((a == e) | (a.isnan() & e.isnan()) | ((a - e).abs() <= allowed) | beyond | ~spread.isfinite()).all())
 
 
@@ -117,6 +134,10 @@ def fault(program: Program, options: Options) -> str | None:
     try:
         check(program, options)
     except Mismatch as error:
+        try:
+            check(program, None)
+        except Exception:  # torch's own tracing is not to be mended here
+            return None
         return f"wrong: {error}"
     except Exception as error:  # whatever any pass may raise
         where = traceback.extract_tb(error.__traceback__)[-1]

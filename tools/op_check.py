@@ -284,7 +284,7 @@ class Capture:
 
     def compiler(self, graph: GraphModule, _: Any) -> Any:
         self.graphs.append(graph)
-        return self.backend.compile_graph(graph, "inference") if self.native else make_boxed_func(_checked(graph))
+        return self.backend.compile_graph(graph, "inference") if self.native else make_boxed_func(traced(graph))
 
     def is_random(self) -> bool:
         names = [str(node.target) for graph in self.graphs for node in graph.graph.nodes]
@@ -303,7 +303,7 @@ class Capture:
         return list(dict.fromkeys(found))
 
 
-def _checked(graph: GraphModule) -> Callable[..., Any]:
+def traced(graph: GraphModule) -> Callable[..., Any]:
     """The graph, run by torch; raises Mismatch where results have other strides than torch said when tracing."""
     promised: Any = graph.graph.output_node().args[0]
 

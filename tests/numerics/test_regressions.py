@@ -57,6 +57,11 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "part of a stack": (lambda x: torch.stack([x > 1, x], 0)[1::3, :], (torch.tensor([1, 2]),)),
     "part of a row of two": (lambda x: torch.cat([x * 2, x])[2:], (torch.tensor([1.0, 2.0]),)),
     "padded by less than nothing": (lambda x: torch.nn.functional.pad(x, (-1, 0)), (torch.randn(4),)),
+    # the update itself is for nobody
+    "update whose indices are checked": (
+        lambda x, i: x.index_add(0, i, x).narrow(0, 0, 3).zero_(),
+        (torch.ones(3, 2), torch.tensor([2, 0, 1])),
+    ),
     "atan2 of a constant": (lambda x: torch.atan2(torch.full_like(x, 2.5), x), (torch.randn(19),)),
 }
 
