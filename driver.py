@@ -169,7 +169,7 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None) 
             "prims-to-loop",
             f"loop-fuse{{{gpu.machine if gpu else machine}}}",
             f"share-kernels{{l2={target.l2} l3={target.l3}}}",
-            f"loop-schedule{{bits={target.vector_bits} {machine}}}",
+            f"loop-schedule{{bits={target.vector_bits} {machine} amx={str(target.has_amx_bf16).lower()}}}",
             f"launch-together{{keep={target.l2}}}",
             "bufferize",
             *([f"loop-tile{{target={gpu.name}{deterministic}}}"] if gpu else []),

@@ -7,7 +7,7 @@ vectors, masked in its last step, or element by element on a target without mask
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -32,6 +32,7 @@ from ..dialects.loop import (
 from ..dialects.tensor import TensorType, scalar_type
 from .address import LaneIndex, evaluate, lane_compare, multiple_of, relation
 from .kernel_loops import ForLoop, Lanes, Value, scan_type
+from .kernel_matrix import MatrixLoop, PackLoop, is_matrix
 from .kernel_transpose import TransposeLoop
 from .llvm_builder import FunctionBuilder, KernelError, Num, element_of, lanes_of
 from .memory_to_llvm import MAX_STRIDE, Element, Memory
@@ -72,9 +73,11 @@ class KernelBody:
 
     def block(self, block: Block) -> None:
         """Every op of a block but its terminator."""
-        for op in block.ops:
-            if op.next_op is None:
-                return
+        self.run(op for op in block.ops if op.next_op is not None)
+
+    def run(self, ops: Iterable[Operation]) -> None:
+        """These ops, in order."""
+        for op in ops:
             self.b.location = op.location
             rule = _RULES.get(op.name)
             if rule is not None:
@@ -336,6 +339,9 @@ class KernelBody:
         blocks = op.attributes.get("transpose")
         if isinstance(blocks, IntegerAttr) and self.lanes is None:
             TransposeLoop(self, op, cast("IntegerAttr[IntegerType]", blocks).value.data).run()
+            return
+        if self.target.has_amx_bf16 and self.lanes is None and ("pack" in op.attributes or is_matrix(op)):
+            (PackLoop if "pack" in op.attributes else MatrixLoop)(self, op).run()
             return
         loop = ForLoop(self, op)
         results = loop.run()

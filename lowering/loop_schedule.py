@@ -29,7 +29,7 @@ class LoopSchedule(ModulePass):
     """Choose loops, vectors and grain of every kernel for the CPU.
 
     `bits` is the width of vectors, `l1`, `l2`, `l3` are cache sizes in bytes, `threads` is how many a launch should
-    keep busy.
+    keep busy, `amx` whether there are matrix units.
     """
 
     name = "loop-schedule"
@@ -39,6 +39,7 @@ class LoopSchedule(ModulePass):
     l2: int = 2 << 20
     l3: int = 32 << 20
     threads: int = 16
+    amx: bool = False
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -59,5 +60,5 @@ class LoopSchedule(ModulePass):
             collapse(kernel, known_sizes)
             write_out(kernel, known_sizes)
             spread(kernel, machine, known_sizes)
-            schedule_kernel(kernel, self.bits, machine, known_sizes)
+            schedule_kernel(kernel, self.bits, machine, known_sizes, self.amx)
         self.statistics["kernels"] = len(kernels)

@@ -11,6 +11,7 @@ from ..dialects.expr import Dim
 from ..dialects.tensor import is_float
 from .products import Product
 from .promotion import opmath
+from .schedule_matrix import rows_of_block
 from .schedule_products import products_per_load
 from .target import CpuTarget
 
@@ -46,6 +47,8 @@ def reason_to_generate(product: Product, target: CpuTarget, size: Callable[[Dim]
     m, n = product.m, product.n
     if product.dtype == "f64" or not target.has_avx512 or not isinstance(m, int) or not isinstance(n, int):
         return None
+    if target.has_amx_bf16 and (reason := _for_matrix_units(product, m, n)) is not None:
+        return reason
     if m > BYTE_ROWS:
         return None
     if product.batch != 1:
@@ -60,3 +63,25 @@ def reason_to_generate(product: Product, target: CpuTarget, size: Callable[[Dim]
     if product.stored in ("i8", "u8") and (not half or m <= HALF_ROWS):
         return "a weight of bytes is converted where it is read"
     return "a few rows read the matrix at the speed of memory" if not half and FEW <= m <= ROWS else None
+
+
+MATRIX_ROWS = {"k": 128, "n": 32}
+"""Rows up to which matrix units are fed faster by our kernels, by how the other factor lies."""
+
+MATRIX_MOST = 4096
+"""Rows, columns and inner points up to which they are as fast, so that what is fused with the product is saved."""
+
+
+def _for_matrix_units(product: Product, m: int, n: int) -> str | None:
+    """Why a product of bf16 in tiles is faster than oneDNN's."""
+    k = product.k
+    if product.dtype != "bf16" or not isinstance(k, int) or product.lhs != "k" or product.rhs not in MATRIX_ROWS:
+        return None
+    if rows_of_block(m, n, k) is None or max(m, n, k) > MATRIX_MOST:
+        return None
+    if product.stored in ("i8", "u8"):
+        return "a weight of bytes is converted where it is read" if m <= BYTE_ROWS else None
+    if m <= MATRIX_ROWS[product.rhs]:
+        return "matrix units are fed as fast, without copies of the factors before"
+    fused = product.batch == 1 and "more" in product.epilogue and product.rhs == "k"
+    return "matrix units are fed as fast, and what follows is part of the kernel" if fused else None

@@ -30,6 +30,9 @@ from .schedule_products import tile_product
 from .schedule_segments import segment
 from .schedule_tiles import stage, tile_of
 
+OWN_CODE = frozenset({"transpose", "pack", "matrix"})
+"""Loops with one of these have code of their own."""
+
 BLOCK = 4096
 """Elements of a grid point, about: enough to make the bookkeeping of a point small."""
 
@@ -52,19 +55,19 @@ REGISTERS = 16
 """Vector registers that running values of columns may take, of 32."""
 
 
-def schedule_kernel(kernel: KernelOp, bits: int, machine: Machine, hints: Hints) -> None:
-    """Rewrite a kernel in place."""
+def schedule_kernel(kernel: KernelOp, bits: int, machine: Machine, hints: Hints, amx: bool = False) -> None:
+    """Rewrite a kernel in place; with `amx`, products may be for the matrix unit."""
     loops = [o for o in body_ops(kernel.body) if isinstance(o, ForOp)]
-    tiling = tile_product(kernel, bits, hints)
+    tiling = tile_product(kernel, bits, machine, hints, amx)
     column = tiling.column if tiling is not None else column_dim(kernel, hints) if loops else None
     if not loops:
         _flat(kernel, bits, hints)
     elif column is not None:
         columns(kernel, column, machine, hints)
     segment(kernel)
-    for loop in [o for o in kernel.body.block.ops if isinstance(o, ForOp) and "transpose" not in o.attributes]:
+    for loop in [o for o in kernel.body.block.ops if isinstance(o, ForOp) and OWN_CODE.isdisjoint(o.attributes)]:
         _vectorize(loop, bits, hints, None if tiling is None else tiling.column)
-        if tiling is not None and "vector" in loop.attributes:
+        if tiling is not None and tiling.copies is not None and "vector" in loop.attributes:
             loop.attributes["unroll"] = IntegerAttr(tiling.copies, i64)
     _memory(kernel, machine, hints)
     set_grain(kernel)

@@ -1,7 +1,7 @@
 """Products of matrices: several rows and columns at once, so that registers hold what both factors give.
 
     grid [d0 = 16, d1 = 64]: %s = for [r0 = K] reduce [add] { load %x[d0, r0] * load %w[d1, r0] }; store %s, %y[d0, d1]
-    grid [t1 = 16, t0 = 4]: %0, %1, … = for [r0 = K] reduce [add, add, …] { load %x[4*t0, r0] * load %w[4*t1, r0], … }; …
+    grid [t0 = 16, t1 = 4]: %0, … = for [r0 = K] reduce [add, …] { load %x[4*t1, r0] * load %w[4*t0, r0], … }; …
 
 Along which dim the vectors lie is decided as for any loop. Where that is the reduced dim, a tile has rows and columns,
 and each vector of a factor is used once for each of the other side; where it is a column, a tile has rows, and what is
@@ -34,9 +34,10 @@ from ..dialects.loop import (
     YieldOp,
 )
 from .contraction import Contraction, contraction_of_loop
-from .fuse_cost import Hints
+from .fuse_cost import Hints, Machine
 from .index_simplify import Facts, facts
 from .schedule_columns import column_dim
+from .schedule_matrix import matrix_product
 
 SUMS = 24
 """Vectors of running sums of a tile at most: of 32 registers, the others hold factors."""
@@ -54,19 +55,23 @@ COPIES = 4
 @dataclass(frozen=True)
 class Tiling:
     """How the kernel of a product goes on: the column along which its vectors lie, if it is not the reduced dim, and
-    how many vectors each sum of a tile has.
+    how many vectors each sum of a tile has, if that is decided.
     """
 
     column: LoopDim | None
-    copies: int
+    copies: int | None
 
 
-def tile_product(kernel: KernelOp, bits: int, hints: Hints) -> Tiling | None:
-    """Make tiles of a kernel that multiplies matrices, in place. None where the kernel is no product."""
+def tile_product(kernel: KernelOp, bits: int, machine: Machine, hints: Hints, amx: bool = False) -> Tiling | None:
+    """Make tiles of a kernel that multiplies matrices, in place, for the matrix unit where there is `amx`. None where
+    the kernel is no product.
+    """
     loop = product_loop(kernel)
     found = contraction_of_loop(loop, tuple(kernel.grid), vectors=True) if loop is not None else None
-    if found is None:
+    if loop is None or found is None:
         return None
+    if amx and matrix_product(kernel, loop, found, machine, hints):
+        return Tiling(None, None)
     sums = SUMS if bits >= 512 else FEW_SUMS
     vector = column_dim(kernel, hints)
     if vector is None:

@@ -48,7 +48,7 @@ class CpuTarget:
 
     @staticmethod
     def from_name(name: str) -> "CpuTarget":
-        """A fixed target for tests: `avx512`, `avx2`, `baseline` (x86 without AVX) or `neon`."""
+        """A fixed target for tests: `avx512`, `amx` (with it), `avx2`, `baseline` (x86 without AVX) or `neon`."""
         if name not in _NAMED:
             raise LamellaError(f"unknown target {name!r}; there are {', '.join(_NAMED)}")
         return _NAMED[name]
@@ -57,10 +57,25 @@ class CpuTarget:
 L3_PER_CORE = 16 << 20
 """Bytes of the last cache that a core may count on at most: a virtual machine is told the size of a socket's."""
 
+TILE_PERMISSION = (158, 0x1023, 18)
+"""arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA), a system call: once per process, and again it does no harm."""
+
 _X86 = "x86_64-unknown-linux-gnu"
 
 _NAMED = {
     "avx512": CpuTarget("avx512", _X86, "x86-64-v4", "", 512, has_fma=True, has_f16c=True, has_avx512=True),
+    "amx": CpuTarget(
+        "amx",
+        _X86,
+        "sapphirerapids",
+        "",
+        512,
+        has_fma=True,
+        has_f16c=True,
+        has_avx512=True,
+        has_avx512_bf16=True,
+        has_amx_bf16=True,
+    ),
     "avx2": CpuTarget("avx2", _X86, "x86-64-v3", "", 256, has_fma=True, has_f16c=True),
     "baseline": CpuTarget("baseline", _X86, "x86-64", "", 128),
     "neon": CpuTarget("neon", "aarch64-unknown-linux-gnu", "generic", "+neon", 128, has_fma=True, has_f16c=True),
@@ -118,11 +133,21 @@ def _host() -> CpuTarget:
             has_f16c=has("f16c"),
             has_avx512=avx512,
             has_avx512_bf16=avx512 and has("avx512bf16"),
-            has_amx_bf16=has("amx-bf16", "amx-tile"),
+            has_amx_bf16=has("amx-bf16", "amx-tile") and _may_use_tiles(),
         )
     arm = machine in ("aarch64", "arm64")
     cpu, features = ("generic", "+neon") if arm else ("", "")
     return CpuTarget("host", triple, cpu, features, 128, l1, l2, l3, cores, has_fma=arm, has_f16c=arm)
+
+
+def _may_use_tiles() -> bool:
+    """Whether Linux lets this process use the registers of matrix units; it wants to be asked."""
+    import ctypes
+
+    try:
+        return ctypes.CDLL(None).syscall(*TILE_PERMISSION) == 0
+    except (OSError, AttributeError):
+        return False
 
 
 def _cache_bytes(level: int) -> int | None:

@@ -117,6 +117,17 @@ def test_a_weight_of_bytes_is_converted_where_it_is_read(dtype: torch.dtype, m: 
     check(lambda x, w, s: F.linear(x, w.to(x.dtype)) * s, (x, w, scale))
 
 
+@pytest.mark.parametrize("m", [5, 16, 17, 31, 32, 33, 50, 600])
+@pytest.mark.parametrize("k,n", [(32, 32), (64, 96), (800, 160)])
+@pytest.mark.parametrize("layout", ["kk", "kn", "mn"])
+def test_sizes_of_matrix_units(m: int, k: int, n: int, layout: str) -> None:
+    """bf16, where the machine has them; else as any other."""
+    torch.manual_seed(0)
+    x = torch.randn(m, k).bfloat16() if layout[0] == "k" else torch.randn(k, m).bfloat16().t()
+    w = torch.randn(n, k).bfloat16().t() if layout[1] == "k" else torch.randn(k, n).bfloat16()
+    check(lambda x, w, b: F.gelu(torch.addmm(b, x, w)), (x, w, torch.randn(n).bfloat16()))
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_what_is_not_finite_stays_in_its_row_and_column(value: float) -> None:
     torch.manual_seed(0)
@@ -124,6 +135,9 @@ def test_what_is_not_finite_stays_in_its_row_and_column(value: float) -> None:
     x[2, 7], w[5, 3] = value, value
     check(torch.mm, (x, w))
     check(lambda x, w: F.linear(x, w), (x, w.t().contiguous()))
+    x, w = torch.randn(6, 64).bfloat16(), torch.randn(64, 32).bfloat16()
+    x[2, 7], w[5, 3] = value, value
+    check(torch.mm, (x, w))
 
 
 def test_a_sequence_of_rows_keeps_its_dims_and_results_may_be_views() -> None:
