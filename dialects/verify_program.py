@@ -141,7 +141,8 @@ def _in_literal(value: Any) -> Iterator[Any]:
 
 
 def _verify_launch(op: loop.LaunchOp | host.LaunchOp, symbols: dict[str, Operation]) -> None:
-    kernel = symbols.get(op.callee) or symbols.get(f"{op.callee}.prepare")
+    names = (op.callee, f"{op.callee}.prepare", f"{op.callee}_together")  # the latter two where it runs with others
+    kernel = next((symbols[name] for name in names if name in symbols), None)
     if kernel is None:
         known = ", ".join(f"@{name}" for name, s in symbols.items() if isinstance(s, loop.KernelOp)) or "none"
         raise LamellaVerifyError(op, f"launches @{op.callee}, which is not here; the kernels are {known}")

@@ -33,8 +33,7 @@ class Machine:
     `hold` is what a grid point keeps of a row from loop to loop, half of `l2` where it is 0. `rows` is how many a part
     of a reduction to columns has at least. `one_pass`: the variance of a row that is not at hand reads it once.
     `launch` and `fork` are microseconds, `speed` the bytes that one thread moves in one. `reuse`: how many rows or
-    columns of a product use an element of the other factor once it is at hand. `together`: launches that need nothing
-    of each other will be run as one.
+    columns of a product use an element of the other factor once it is at hand.
     """
 
     l1: int = 48 << 10
@@ -48,7 +47,6 @@ class Machine:
     fork: float = FORK_US
     speed: float = BYTES_PER_US
     reuse: int = 8
-    together: bool = True
 
     def time(self, work: float, points: int) -> float:
         """Microseconds for a kernel that moves `work` bytes in `points` independent parts."""

@@ -157,7 +157,7 @@ class Grouper:
         if self._starves(a.group, b.group, merged):
             return "together they have too little work for all threads"
         saved = self._saved(a, b, merged)
-        if self.machine.together and self._loose(a, b, merged) and saved * LOOSE < min(a.work, b.work):
+        if self._loose(a, b, merged) and saved * LOOSE < min(a.work, b.work):
             return f"they share {shown(saved)} and no loop: run as one they cost no more"
         time = self.machine.time
         apart = time(a.work, self._points(a.group)) + time(b.work, self._points(b.group))

@@ -6,7 +6,7 @@ loaded. Its arguments are in words of the frame, used by every launch: the drive
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, i32, i64
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 GRID, SIZES = "lamella.grid", "lamella.sizes"
 """Attributes of a GPU's kernel: its number of programs along up to three axes, in terms of its sizes; and these."""
+
+SEGMENTS = "lamella.segments"
+"""The attribute of a function for several launches at once (tt_segments): how many."""
 
 SCRATCH_POINTERS = 2
 """Arguments that Triton adds to those of a kernel."""
@@ -66,9 +69,14 @@ class GpuKernels:
         self.grids: dict[str, tuple[IndexAttr, IndexAttr]] = {}
         self.narrow: set[str] = set()
         """Those that take sizes of 32 bits."""
+        self.segments: dict[str, int] = {}
+        """Those that have a function for several launches at once: for how many."""
         for op in module.ops:
             if GRID in op.attributes:
                 name = cast(StringAttr, op.properties["sym_name"]).data
+                if isinstance(several := op.attributes.get(SEGMENTS), IntegerAttr):
+                    name = name.removesuffix("_together")
+                    self.segments[name] = several.value.data
                 self.grids[name] = cast(Any, (op.attributes[GRID], op.attributes[SIZES]))
                 if i32 in cast(FunctionType, op.properties["function_type"]).inputs.data:
                     self.narrow.add(name)
@@ -91,11 +99,15 @@ class Gpus:
         self.kernels = kernels
         launches = [op for op in host.launches(ops) if op.callee in kernels]
         self.devices = list(dict.fromkeys(launch_device(op) for op in launches))
-        self.used = {
-            op.callee: (launch_device(op), len(op.operands), int(op.callee in kernels.narrow)) for op in launches
-        }
+        self.used: dict[str, tuple[int, int, int]] = {}
         """The kernels, each with its GPU, the number of its buffers, and whether its sizes have 32 bits."""
-        self.places = max((len(op.operands) + len(op.sizes) for op in launches), default=0) + SCRATCH_POINTERS
+        self.places = SCRATCH_POINTERS
+        """Arguments that a launch has at most."""
+        for op in launches:
+            name, n = self._function(op)
+            self.used[name] = (launch_device(op), n * len(op.operands), int(op.callee in kernels.narrow))
+            words = n * (len(op.operands) + len(op.sizes)) + (n if n > 1 else 0)
+            self.places = max(self.places, words + SCRATCH_POINTERS)
         self.streams: dict[int, SSAValue] = {}
         self.current: int | None = None
 
@@ -125,16 +137,55 @@ class Gpus:
             self.frame.checked("lamella_cuda_use", self.frame.i32(device), self.guard)
             self.current = device
 
+    def _function(self, op: host.LaunchOp) -> tuple[str, int]:
+        """The function that a launch takes, and how many launches that is for."""
+        if isinstance(op.parent_op(), host.TogetherOp) and (n := self.kernels.segments.get(op.callee)):
+            return f"{op.callee}_together", n
+        return op.callee, 1
+
     def launch(self, op: host.LaunchOp, data: Sequence[SSAValue]) -> None:
         """Launches the kernel on its buffers, which lie at `data`."""
+        frame = self.frame
+        programs = [frame.number(e) for e in self.kernels.programs(op)]
+        self._launch(op.callee, launch_device(op), [*data, *map(frame.number, op.sizes)], programs)
+
+    def together(self, launches: Sequence[host.LaunchOp], data: Callable[[SSAValue], SSAValue]) -> None:
+        """Launches kernels that need nothing of each other: as many of one at once as its function takes."""
+        by_name: dict[str, list[host.LaunchOp]] = {}
+        for op in launches:
+            by_name.setdefault(op.callee, []).append(op)
+        for same in by_name.values():
+            name, n = self._function(same[0])
+            if n == 1:
+                for op in same:
+                    self.launch(op, [data(v) for v in op.operands])
+                continue
+            for i in range(0, len(same), n):
+                self._launch_segments(name, n, same[i : i + n], data)
+
+    def _launch_segments(
+        self, name: str, n: int, launches: Sequence[host.LaunchOp], data: Callable[[SSAValue], SSAValue]
+    ) -> None:
+        """At most `n` launches at once. Those that are missing come after the last program."""
         frame, b = self.frame, self.frame.b
-        device = launch_device(op)
+        total = b.constant(0, i64)
+        first: list[SSAValue] = []
+        for op in launches:
+            first.append(total)
+            total = b.add(total, frame.number(self.kernels.programs(op)[0]))
+        filled = [*launches, *[launches[-1]] * (n - len(launches))]
+        buffers = [data(v) for op in filled for v in op.operands]
+        sizes = [frame.number(e) for op in filled for e in op.sizes]
+        first += [total] * (n - len(launches))
+        one = b.constant(1, i64)
+        self._launch(name, launch_device(launches[0]), [*buffers, *sizes, *first], [total, one, one])
+
+    def _launch(self, name: str, device: int, operands: Sequence[SSAValue], programs: Sequence[SSAValue]) -> None:
+        frame, b = self.frame, self.frame.b
         self.use(device)
-        operands = [*data, *map(frame.number, op.sizes)]
         for i, value in enumerate(operands):
             frame.store(value, b.gep(self.values, i, i64))
-        programs = map(frame.number, self.kernels.programs(op))
-        kernel, count = frame.external(f"{op.callee}.kernel"), b.constant(len(operands), i64)
+        kernel, count = frame.external(f"{name}.kernel"), b.constant(len(operands), i64)
         frame.checked("lamella_cuda_launch", kernel, self.streams[device], self.arguments, count, *programs)
 
     def table(self) -> list[Attribute]:

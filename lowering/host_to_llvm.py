@@ -329,9 +329,7 @@ class HostLowering:
         self._succeed(code, op.callee)
 
     def _together(self, op: host.TogetherOp) -> None:
-        for launch in op.launches:
-            if launch.callee in self.gpus.kernels:
-                self._launch(launch)
+        self.gpus.together([launch for launch in op.launches if launch.callee in self.gpus.kernels], self.data)
         launches = [launch for launch in op.launches if launch.callee not in self.gpus.kernels]
         if launches:
             self._succeed(self.together.launch(launches, self.data), "")

@@ -11,6 +11,7 @@ Buffers begin at multiples of 16 bytes and each has at most 2**31 - 1 elements a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -18,15 +19,16 @@ import sympy
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, i32, i64
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import expr, tt
 from ..dialects.expr import Dim
+from ..dialects.host import LaunchOp, TogetherOp
 from ..dialects.loop import IndexAttr, KernelOp, LoopDim, StoreOp, body_ops
 from ..dialects.tensor import TensorType
 from .address import multiple_of
-from .host_devices import gpu_index, on_gpu
+from .host_devices import SEGMENTS, gpu_index, on_gpu
 from .tile_contraction import TILED
 from .tile_extent import at_most
 from .tt_body import KernelBody, memory_element
@@ -35,6 +37,7 @@ from .tt_contraction import DESCRIPTORS
 from .tt_index import MOST, Index, Number, Place, known
 from .tt_loops import tile_of
 from .tt_rounded import rounded
+from .tt_segments import choose, segments_of
 
 ALIGNMENT = 16
 """Bytes that buffers begin at multiples of."""
@@ -51,8 +54,15 @@ class KernelToTt(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         block = op.body.block
         kernels = [k for k in block.ops if isinstance(k, KernelOp) and on_gpu(k)]
+        several = segments_of(op, {k.sym_name.data: k for k in kernels})
+        launches = [o for o in op.walk() if isinstance(o, LaunchOp)]
+        alone = {o.callee for o in launches if not isinstance(o.parent_op(), TogetherOp)}
         for kernel in kernels:
-            block.insert_ops_before(triton_functions(kernel), kernel)
+            name = kernel.sym_name.data
+            if name in several:
+                block.insert_op_before(triton_function(kernel, several[name]), kernel)
+            if name not in several or name in alone:
+                block.insert_ops_before(triton_functions(kernel), kernel)
             kernel.detach()
             kernel.erase()
         self.statistics["kernels"] = len(kernels)
@@ -77,36 +87,36 @@ def triton_functions(kernel: KernelOp) -> list[tt.FuncOp]:
     return found
 
 
-def triton_function(kernel: KernelOp) -> tt.FuncOp:
-    """The function of one kernel. Raises KernelError for what has no code."""
+def triton_function(kernel: KernelOp, segments: int = 1) -> tt.FuncOp:
+    """The function of a kernel, or of several launches of it (tt_segments). Raises KernelError for what has no code."""
     arguments = kernel.body.block.args
-    types: list[Attribute] = []
-    facts: list[dict[str, Attribute]] = []
-    for a in arguments:
-        assert isinstance(a.type, TensorType)
-        types.append(tt.pointer(memory_element(a.type)))
-        facts.append({"tt.divisibility": IntegerAttr(ALIGNMENT, i32)})
     sizes: list[sympy.Symbol] = list(kernel.sizes)
-    for _ in sizes:
-        types.append(i32)
-        facts.append({})
-    function = tt.FuncOp.make(kernel.sym_name.data, types, arg_attrs=facts, location=kernel.location)
+    pointers: list[Attribute] = [tt.pointer(memory_element(cast(TensorType, a.type))) for a in arguments]
+    numbers = segments * len(sizes) + (segments if segments > 1 else 0)
+    types: list[Attribute] = [*pointers * segments, *[i32] * numbers]
+    facts: list[dict[str, Attribute]] = [{"tt.divisibility": IntegerAttr(ALIGNMENT, i32)}] * (segments * len(pointers))
+    facts += [{}] * numbers
+    name = kernel.sym_name.data if segments == 1 else f"{kernel.sym_name.data}_together"
+    function = tt.FuncOp.make(name, types, arg_attrs=facts, location=kernel.location)
     entry = function.body.block
-    for a, new in zip(arguments, entry.args, strict=False):
-        new.name_hint = a.name_hint
-    for s, new in zip(sizes, entry.args[len(arguments) :], strict=True):
-        new.name_hint = s.name
+    hints = [a.name_hint for a in arguments] * segments + [s.name for s in sizes] * segments
+    for hint, new in zip(hints, entry.args, strict=False):
+        new.name_hint = hint
     b = TtBuilder(entry)
     b.location = kernel.location
-    env = {s: Place(Number(v, MOST)) for s, v in zip(sizes, entry.args[len(arguments) :], strict=True)}
-    body = KernelBody(b, dict(zip(arguments, entry.args, strict=False)), env)
+    given, start = list(entry.args), None
+    if segments > 1:
+        *given, start = _segment(b, entry.args, segments, len(arguments), len(sizes))
+        function.attributes[SEGMENTS] = IntegerAttr(segments, i64)
+    env = {s: Place(Number(v, MOST)) for s, v in zip(sizes, given[len(arguments) :], strict=True)}
+    body = KernelBody(b, dict(zip(arguments, given, strict=False)), env)
     warps = cast("IntegerAttr[Any]", kernel.attributes.get("warps", IntegerAttr(4, i64)))
     stores = [o for o in body_ops(kernel.body) if isinstance(o, StoreOp)]
     body.mutable = {o.target for o in stores}
     body.updated = {o.target for o in stores if o.indices or o.combine is not None}
     body.threads = 32 * warps.value.data
     body.rounded = rounded(kernel)
-    _enter_grid(body, kernel)
+    _enter_grid(body, kernel, start)
     body.block(kernel.body.block)
     b.effect(tt.ReturnOp, ())
     function.attributes["lamella.grid"] = IndexAttr.get([_programs(kernel)])
@@ -122,6 +132,21 @@ def triton_function(kernel: KernelOp) -> tt.FuncOp:
     return function
 
 
+def _program(b: TtBuilder) -> SSAValue:
+    return b.pure(tt.GetProgramIdOp, (), i32, {"axis": IntegerAttr(0, i32)})
+
+
+def _segment(b: TtBuilder, args: Sequence[SSAValue], segments: int, buffers: int, sizes: int) -> list[SSAValue]:
+    """The buffers and sizes of this program's launch, and its first program."""
+    numbers = args[segments * buffers :]
+    first = numbers[segments * sizes :]
+    sets = [
+        [*args[k * buffers : (k + 1) * buffers], *numbers[k * sizes : (k + 1) * sizes], first[k]]
+        for k in range(segments)
+    ]
+    return choose(b, _program(b), first, sets)
+
+
 def _programs(kernel: KernelOp) -> Dim:
     """How many programs run: one for each tile of the grid."""
     count: Any = 1
@@ -130,15 +155,18 @@ def _programs(kernel: KernelOp) -> Dim:
     return expr.normal(count)
 
 
-def _enter_grid(body: KernelBody, kernel: KernelOp) -> None:
-    """The dims of the grid at this program's tile: tiles are counted row-major."""
+def _enter_grid(body: KernelBody, kernel: KernelOp, start: SSAValue | None) -> None:
+    """The dims of the grid at this program's tile: tiles are counted row-major, from program `start` on."""
     b, dims = body.b, list(kernel.grid)
     index = Index(b, body.env)
     tiles = [tile_of(kernel, d) for d in dims]
     counts: list[Dim] = [expr.ceildiv(d.extent, t) for d, t in zip(dims, tiles, strict=True)]
     moving = [i for i, n in enumerate(counts) if n != 1]
     group = kernel.attributes.get("group")
-    rest = Number(b.pure(tt.GetProgramIdOp, (), i32, {"axis": IntegerAttr(0, i32)}), MOST) if moving else known(0)
+    program = _program(b) if moving else None
+    if program is not None and start is not None:
+        program = b.integer(arith.SubiOp, program, start)
+    rest = known(0) if program is None else Number(program, MOST)
     blocks = [known(0)] * len(dims)
     if isinstance(group, IntegerAttr) and moving[-2:] == [len(dims) - 2, len(dims) - 1]:
         rest, *blocks[-2:] = _grouped(index, rest, counts, group.value.data)

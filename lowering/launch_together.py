@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -23,7 +23,7 @@ from xdsl.passes import ModulePass
 from ..dialects import expr
 from ..dialects.aten import AtenOp
 from ..dialects.hints import size_hints
-from ..dialects.loop import AssertOp, KernelOp, LaunchOp, ViewOp, body_ops
+from ..dialects.loop import AssertOp, ForOp, KernelOp, LaunchOp, LoadOp, ScratchOp, StoreOp, ViewOp, body_ops
 from ..dialects.tensor import SymType, TensorType
 from .buffer_lifetimes import Lifetimes, Memory
 from .fuse_cost import Hints
@@ -51,7 +51,7 @@ class LaunchTogether(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         hints = Hints(size_hints(op))
-        fit = {k.sym_name.data for k in op.ops if isinstance(k, KernelOp) and _fits(k)}
+        fit = {k.sym_name.data: _kind(k) for k in op.ops if isinstance(k, KernelOp)}
         groups: list[list[LaunchOp]] = []
         for function in [f for f in op.ops if isinstance(f, FuncOp) and f.body.blocks]:
             schedule = _Schedule(function.body.block, fit, hints, self.keep)
@@ -66,9 +66,17 @@ class LaunchTogether(ModulePass):
         self.statistics.update(groups=len(groups), launches=sum(map(len, groups)))
 
 
-def _fits(kernel: KernelOp) -> bool:
-    """Whether a kernel may be one of a group. What it finds wrong is told by a launch of its own."""
-    return not on_gpu(kernel) and not any(isinstance(o, AssertOp) for o in body_ops(kernel.body))
+def _kind(kernel: KernelOp) -> str | None:
+    """Of what kind the groups are that a kernel may be one of: a GPU runs launches of one kernel as one, if it is
+    pointwise and so stays one launch. None where it may not: what it finds wrong is told by a launch of its own.
+    """
+    ops = list(body_ops(kernel.body))
+    if any(isinstance(o, AssertOp) for o in ops):
+        return None
+    if not on_gpu(kernel):
+        return "cpu"
+    jumps = any(isinstance(o, (LoadOp, StoreOp)) and o.indices for o in ops)
+    return None if jumps or any(isinstance(o, (ForOp, ScratchOp)) for o in ops) else kernel.sym_name.data
 
 
 def _told(groups: Sequence[Sequence[LaunchOp]]) -> list[str]:
@@ -97,7 +105,7 @@ class _Item:
 class _Schedule:
     """The order of one block."""
 
-    def __init__(self, block: Block, fit: set[str], hints: Hints, keep: int) -> None:
+    def __init__(self, block: Block, fit: Mapping[str, str | None], hints: Hints, keep: int) -> None:
         self.block, self.fit, self.hints, self.keep = block, fit, hints, keep
         self.lifetimes = Lifetimes(block)
         self.ops: list[Operation] = list(block.ops)
@@ -109,8 +117,8 @@ class _Schedule:
         """The item that makes a value."""
         self.written: dict[Memory, int] = {}
         """The last item that writes to a memory."""
-        self.groups: list[int] = []
-        """Items that launches may join, in order."""
+        self.groups: dict[str, list[int]] = {}
+        """Items that launches may join, in order, by their kind."""
         self.called = -1
         """The last item that is a call."""
 
@@ -160,15 +168,16 @@ class _Schedule:
     def _may_join(self, op: LaunchOp) -> bool:
         """Whether a launch may be in a group: its sizes are known before anything has run."""
         used = {s for e in op.sizes for s in expr.symbols(e)} | {s for r in op.res for s in _symbols(r)}
-        return op.callee in self.fit and used <= self.known
+        return self.fit.get(op.callee) is not None and used <= self.known
 
     def _item_of(self, op: LaunchOp) -> int:
         ready = max((self.at.get(v, -1) for v in op.args), default=-1)
         for v in op.args if self.written else ():
             ready = max(ready, *(self.written.get(m, -1) for m in self.lifetimes.of.get(v, ())), -1)
-        first = bisect_right(self.groups, ready)
+        groups = self.groups.setdefault(str(self.fit[op.callee]), [])
+        first = bisect_right(groups, ready)
         free: int | None = None
-        for at in self.groups[first : first + TRIED]:
+        for at in groups[first : first + TRIED]:
             item = self.items[at]
             kept = item.kept + self._kept(op, at)
             if len(item.ops) >= MOST or (kept > self.keep and kept > item.kept):
@@ -179,7 +188,7 @@ class _Schedule:
                 break
         if free is None:
             free = self._append(_Item([], open=True))
-            self.groups.append(free)
+            groups.append(free)
         else:
             self.items[free].kept += self._kept(op, free)
         item = self.items[free]

@@ -278,3 +278,49 @@ def test_pickled(gpu: InterpretedGpu) -> None:
     x, w = torch.randn(3, 16), torch.randn(16, 16)
     with gpu.used():
         torch.testing.assert_close(gpu.run(again, [x, w])[0], -(torch.nn.functional.silu(x) @ w))
+
+
+def update(sizes: Sequence[int]) -> str:
+    """x + w * g written over every x, of as many tensors as there are sizes."""
+    w = on(S0)
+    types = [on(S0, n) for n in sizes]
+    arguments = [f"%x{i}: {t}, %g{i}: {t}" for i, t in enumerate(types)]
+    lines: list[str] = []
+    for i, t in enumerate(types):
+        lines.append(f"%m{i} = aten.mul.Tensor(%g{i}, %w) : ({t}, {w}) -> {t}")
+        lines.append(f"%a{i} = aten.add.Tensor(%x{i}, %m{i}) : ({t}, {t}) -> {t}")
+        lines.append(f"%c{i} = aten.copy_(%x{i}, %a{i}) : ({t}, {t}) -> {t}")
+    body = "\n".join(lines)
+    return f"func.func @main(%w: {w}, {', '.join(arguments)}) {{\n{body}\nfunc.return\n}}"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "launches"),
+    [
+        ([4096, 64, 16, 1024], 1),
+        ([5, 700, 3, 33], 1),
+        ([64, 5, 0, 32, 7], 2),  # lengths that are multiples of 16, and others; nothing to do for one
+        ([16 * (1 + i % 3) for i in range(50)], 4),  # of four buffers 16 to a launch
+    ],
+)
+def test_launches_of_one_kernel_are_one(gpu: InterpretedGpu, sizes: Sequence[int], launches: int) -> None:
+    graph = compiled(gpu, update(sizes))
+    assert all(k.symbol.endswith("_together") for k in graph.meta.kernels)
+    w, tensors = torch.tensor(0.5), [torch.randn(2, n) for n in sizes]
+    given = [t for x, g in tensors for t in (x.clone(), g.clone())]
+    for _ in range(2):
+        gpu.run(graph, [w, *given])
+    for (x, g), got in zip(tensors, given[::2], strict=True):
+        torch.testing.assert_close(got, x + 0.5 * g + 0.5 * g)
+    assert len(gpu.launches) == 2 * launches
+
+
+def test_launches_of_one_kernel_from_any_address(gpu: InterpretedGpu) -> None:
+    """A buffer that begins at no multiple of 16 bytes: the other form of the kernel."""
+    graph = compiled(gpu, update([64, 32]))
+    memory = torch.randn(200)
+    x, y = memory[1:65], memory[100:132]
+    before = x.clone(), y.clone()
+    gpu.run(graph, [torch.tensor(2.0), x, torch.ones(64), y, torch.ones(32)])
+    torch.testing.assert_close(x, before[0] + 2)
+    torch.testing.assert_close(y, before[1] + 2)
