@@ -148,11 +148,15 @@ class Backend:
         """Import and compile one ATen graph; one that is not supported runs eagerly. `names` are those of the inputs of
         TorchDynamo's graph, `state` are the positions of its parameters and buffers where these are frozen.
         """
-        from .import_fx import UnsupportedGraph, import_graph
+        from .graph_parts import UnsupportedGraph
+        from .import_fx import import_graph
 
         with real_tensors():
             try:
                 imported = import_graph(graph, _placeholder_names(graph, names))
+            except UnsupportedGraph as error:
+                return self.compile_pieces(graph, kind, str(error))
+            try:
                 if others := {d for d in imported.devices if d.partition(":")[0] not in DEVICES}:
                     raise UnsupportedGraph(f"tensors of {' and '.join(sorted(others))} are not compiled")
                 plan = self._recording_plan(kind, imported)
@@ -172,6 +176,33 @@ class Backend:
         if kind == "backward" and self.cacheable and (release := hold_cached()) is not None:
             compiled.before_first_call(release)
         return compiled
+
+    def compile_pieces(self, graph: GraphModule, kind: str, reason: str) -> OutputCode:
+        """A graph that cannot be imported as a whole: what lies between the calls that cannot is compiled."""
+        from .graph_parts import UnsupportedGraph
+        from .import_fx import import_graph
+        from .pieces import in_pieces
+
+        pieces = in_pieces(graph)
+        if pieces is None:
+            log.warning("a graph runs eagerly: %s", reason)
+            self.tell(kind, graph, None, reason)
+            return EagerGraph(graph, reason)
+        if pieces.reasons:
+            log.warning("a part of a graph runs eagerly: %s", "; ".join(pieces.reasons))
+        for name, piece in pieces.native.items():
+            try:
+                imported = import_graph(piece)
+                compilation = self.compile(imported.module, with_settings(self.options))
+            except UnsupportedGraph as error:
+                log.warning("a part of a graph runs eagerly: %s", error)
+                self.tell(kind, piece, None, str(error))
+                continue
+            self.tell(kind, piece, compilation, "")
+            pieces.replace(name, OutputRecipe(imported.outputs).wrap(compilation.graph, imported.constants))
+        for piece in pieces.eager:
+            self.tell(kind, piece, None, "; ".join(pieces.reasons))
+        return EagerGraph(pieces.graph, reason)
 
     def _recording_plan(self, kind: str, imported: ImportedGraph) -> Arguments | str:
         """What a recording of the graph needs to know, or why there is none; "" for graphs of the CPU."""

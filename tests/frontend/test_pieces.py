@@ -1,0 +1,109 @@
+"""Graphs with calls that have no form here: the rest is compiled, the results are eager's."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch._higher_order_ops import while_loop
+from torch.utils.checkpoint import checkpoint
+
+import lamella
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("LAMELLA_STRICT", "1")
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [r.getMessage() for r in caplog.records if r.name == "lamella" and r.levelno >= logging.WARNING]
+
+
+def test_checkpointed_dropout_drops_the_same_in_the_backward(caplog: pytest.LogCaptureFixture) -> None:
+    def f(x: Tensor, y: Tensor) -> Tensor:
+        return checkpoint(
+            lambda x, y: torch.nn.functional.dropout(x.sin() * y, 0.5).cos() * y, x, y, use_reentrant=False
+        )
+
+    x, y = torch.full((4, 100), 0.5, requires_grad=True), torch.ones(4, 100)
+    out = lamella.compile(f, fullgraph=True)(x, y)
+    (gradient,) = torch.autograd.grad(out.sum(), x)
+    kept = out != 1
+    assert 100 < kept.sum() < 300
+    assert torch.equal(kept, gradient != 0)
+    assert warnings(caplog) and all("a part of a graph runs eagerly: node run_" in w for w in warnings(caplog))
+
+
+def test_gradients_of_a_while_loop(caplog: pytest.LogCaptureFixture) -> None:
+    def f(x: Tensor) -> Tensor:
+        y = while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, (a * 1.5).sin()), (torch.tensor(0), x.exp()))[1]
+        return (y * 2).sum()
+
+    def unrolled(x: Tensor) -> Tensor:
+        x = x.exp()
+        for _ in range(3):
+            x = (x * 1.5).sin()
+        return (x * 2).sum()
+
+    x = torch.randn(4, 5, requires_grad=True)
+    (ours,) = torch.autograd.grad(torch.compile(f, backend="lamella", fullgraph=True)(x), x)
+    torch.testing.assert_close(ours, torch.autograd.grad(unrolled(x), x)[0])
+    assert len(warnings(caplog)) == 1 and "while_loop_stack_output" in warnings(caplog)[0]
+
+
+def test_explain_tells_the_pieces() -> None:
+    def f(x: Tensor) -> Tensor:
+        return checkpoint(lambda x: torch.nn.functional.dropout(x.sin(), 0.5).cos(), x, use_reentrant=False)
+
+    x = torch.randn(8, requires_grad=True)
+    graphs = [g for g in lamella.explain(f, x).graphs if g.kind == "forward"]
+    assert [bool(g.reason) for g in graphs].count(True) == 1
+    assert next(g for g in graphs if g.reason).operators["run_and_save_rng_state"] == 1
+    names = {name for g in graphs if not g.reason for name in g.operators}
+    assert {"aten.sin.default", "aten.cos.default"} <= names
+
+
+def test_writes_stay_behind_what_reads() -> None:
+    from torch.fx import Graph, GraphModule
+
+    from lamella.frontend.pieces import in_pieces
+
+    def foreign(x: Tensor) -> Any: ...
+
+    graph = Graph()
+    value = torch.empty(3, device="meta")
+    x = graph.placeholder("x")
+    before = graph.call_function(torch.ops.aten.sin.default, (x,))
+    call = graph.call_function(foreign, (x,))
+    write = graph.call_function(torch.ops.aten.copy_.default, (x, before))
+    after = graph.call_function(torch.ops.aten.add.Tensor, (call, before))
+    graph.output((after, write))
+    for node in (x, before, call, write, after):
+        node.meta["val"] = value
+    pieces = in_pieces(GraphModule(torch.nn.Module(), graph))
+    assert pieces is not None
+    found = [
+        (
+            n.name,
+            sorted(
+                m.target.__name__ for m in pieces.graph.get_submodule(n.name).graph.nodes if m.op == "call_function"
+            ),
+        )
+        for n in pieces.graph.graph.nodes
+        if n.op == "call_module"
+    ]
+    assert found == [
+        ("submod_0", ["sin.default"]),
+        ("submod_1", ["foreign"]),
+        ("submod_2", ["add.Tensor", "copy_.default"]),
+    ]
+    assert list(pieces.native) == ["submod_0", "submod_2"]
