@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import multiprocessing
 import os
 import re
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -60,18 +62,30 @@ def tasks(pattern: str, dtypes: Sequence[str], modes: Sequence[str], shard: tupl
 
 
 def kinds() -> dict[str, str]:
-    """The kind of each operator of the database, in its order: unary, binary, reduction or other."""
-    from torch.testing._internal.opinfo import core
-
+    """The class of each operator of the database, in its order."""
     from .op_check import name_of, operators
+    from .op_classes import class_of
 
-    classes = {
-        "unary": core.UnaryUfuncInfo,
-        "binary": core.BinaryUfuncInfo,
-        "reduction": core.ReductionOpInfo,
-        "other": object,
-    }
-    return {name_of(op): next(kind for kind, cls in classes.items() if isinstance(op, cls)) for op in operators()}
+    return {name_of(op): class_of(op, name_of(op)) for op in operators()}
+
+
+def shares(outcomes: Sequence[Outcome], kind: dict[str, str]) -> list[str]:
+    """How much of what should be native is: of the classes that kernels are for, and of ATen's core operators."""
+    from .op_classes import core_operators
+
+    ran = [o for o in outcomes if o.status in ("native", "calls") and kind[o.operator] != "other"]
+    native = sum(o.status == "native" for o in ran)
+    core = core_operators()
+    lines = ["| native | | share |", "|---|---|---|"]
+    if ran:
+        what = "outcomes of pointwise, reduction, view, indexing and scan operators"
+        lines.append(f"| {what} | {native} of {len(ran)} | {native / len(ran):.1%} |")
+    for column in dict.fromkeys(o.column for o in outcomes):
+        left = core & {c for o in outcomes if o.column == column for c in o.calls}
+        share = (len(core) - len(left)) / len(core)
+        what = f"core ATen operators that are no call in any outcome of {column}"
+        lines.append(f"| {what} | {len(core) - len(left)} of {len(core)} | {share:.1%} |")
+    return [*lines, ""]
 
 
 def work(connection: Connection, samples: int) -> None:
@@ -131,8 +145,13 @@ class Worker:
         self.connection.close()
 
 
-def run(todo: Sequence[Task], samples: int, jobs: int, timeout: float) -> Iterator[tuple[Task, Outcome]]:
-    """Outcomes of tasks as they come. A crash or a hang ends a process and is the outcome of its task."""
+def run(
+    todo: Sequence[Task], samples: int, jobs: int, timeout: float, minutes: float
+) -> Iterator[tuple[Task, Outcome]]:
+    """Outcomes of tasks as they come; none is begun after so many `minutes`, if there are any. A crash or a hang ends a
+    process and is the outcome of its task.
+    """
+    end = time.monotonic() + 60 * minutes if minutes else math.inf
     workers = [Worker(samples) for _ in range(min(jobs, len(todo)))]
     waiting = list(reversed(todo))
     try:
@@ -145,7 +164,7 @@ def run(todo: Sequence[Task], samples: int, jobs: int, timeout: float) -> Iterat
                 assert worker.task is not None
                 task = worker.task
                 yield task, worker.outcome(bool(ready))
-                if waiting:
+                if waiting and time.monotonic() < end:
                     worker.run(waiting.pop())
     finally:
         for worker in workers:
@@ -155,6 +174,8 @@ def run(todo: Sequence[Task], samples: int, jobs: int, timeout: float) -> Iterat
 def report(outcomes: Iterable[Outcome], samples: int) -> str:
     """The table in Markdown, totals first."""
     import torch
+
+    from .op_classes import CLASSES
 
     kind = kinds()
     order = {name: i for i, name in enumerate(kind)}
@@ -179,8 +200,8 @@ def report(outcomes: Iterable[Outcome], samples: int) -> str:
         "",
     ]
     lines += _totals("dtype and mode", [(c, [o for o in found if o.column == c]) for c in columns])
-    names = ("unary", "binary", "reduction", "other")
-    lines += _totals("operators", [(k, [o for o in found if kind[o.operator] == k]) for k in names])
+    lines += _totals("operators", [(k, [o for o in found if kind[o.operator] == k]) for k in CLASSES])
+    lines += shares(found, kind)
     faults = [o for o in found if o.status not in WITHOUT_FAULT]
     lines += _section("Wrong results and errors", faults) + _section(
         "Run eagerly, or torch's own faults", [o for o in found if o.status in ("eager", "torch", "refused")]
@@ -234,6 +255,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--samples", type=int, default=3, help="sample inputs per operator and dtype")
     parser.add_argument("--shard", default="0/1", help="i/n: every n-th operator, from the i-th on")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--minutes", type=float, default=0.0, help="begin no more tasks after so long; 0: no limit")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for an operator with a dtype")
     parser.add_argument("--resume", type=Path, help="a file to keep outcomes in, and to take them from")
     parser.add_argument("--again", action="store_true", help="run what is a fault in that file once more")
@@ -253,7 +275,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         console=console,
     ) as progress:
         bar = progress.add_task("starting", total=len(todo))
-        for task, outcome in run(todo, options.samples, options.jobs, options.timeout):
+        for task, outcome in run(todo, options.samples, options.jobs, options.timeout, options.minutes):
             kept[task.key] = outcome
             if options.resume:
                 with options.resume.open("a", encoding="utf-8") as file:
@@ -262,7 +284,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 text = f"{outcome.operator} {outcome.column}: {outcome.status}: {outcome.reason[:300]}"
                 console.print(text, markup=False, highlight=False)
             progress.update(bar, advance=1, description=f"{task.operator} {outcome.column}")
-    outcomes = [kept[t.key] for t in chosen]
+    outcomes = [kept[t.key] for t in chosen if t.key in kept]
     if options.out:
         options.out.write_text(report(kept.values(), options.samples), encoding="utf-8")
     counts = Counter(o.status for o in outcomes)
