@@ -188,10 +188,3 @@ def test_explain() -> None:
     text = str(explanation)
     assert "2 graphs, 1 graph break, " in text and f"break at {__file__}:{line}" in text and "call aten.mm" in text
     assert "L['x'] is a tensor" in text
-
-
-def test_explain_says_why_a_graph_runs_eagerly() -> None:
-    explanation = lamella.explain(lambda x: x.to_sparse().to_dense() * 2, torch.ones(2))
-    eager = [graph for graph in explanation.graphs if graph.reason]
-    assert len(eager) == 1 and "tensor of layout torch.sparse_coo" in eager[0].reason
-    assert len(explanation.graphs) == 2 and "runs eagerly" in str(explanation)

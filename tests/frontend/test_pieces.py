@@ -65,7 +65,9 @@ def test_explain_tells_the_pieces() -> None:
         return checkpoint(lambda x: torch.nn.functional.dropout(x.sin(), 0.5).cos(), x, use_reentrant=False)
 
     x = torch.randn(8, requires_grad=True)
-    graphs = [g for g in lamella.explain(f, x).graphs if g.kind == "forward"]
+    explanation = lamella.explain(f, x)
+    assert "  runs eagerly: node run_and_save_rng_state" in str(explanation)
+    graphs = [g for g in explanation.graphs if g.kind == "forward"]
     assert [bool(g.reason) for g in graphs].count(True) == 1
     assert next(g for g in graphs if g.reason).operators["run_and_save_rng_state"] == 1
     names = {name for g in graphs if not g.reason for name in g.operators}
