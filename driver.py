@@ -68,7 +68,7 @@ def compile(
     from .frontend.options import parse_options
 
     wanted = parse_options(options, mode)
-    given: dict[str, Any] = {**(options or {}), "cuda_graphs": wanted.cuda_graphs}
+    given: dict[str, Any] = {**(options or {}), "cuda_graphs": wanted.cuda_graphs, "autotune": wanted.autotune}
     compiled = torch.compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=lamella, options=given)
     if not fullgraph:
         return compiled
@@ -150,8 +150,11 @@ def _cpu_name(options: Options) -> str:
     return "host" if options.target in NAMES else options.target
 
 
-def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None) -> str:
-    """The passes from aten to llvm with their options, as text; `gpu` for a module with tensors of a GPU."""
+def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None, candidate: int = 0) -> str:
+    """The passes from aten to llvm with their options, as text; `gpu` for a module with tensors of a GPU, `candidate`
+    for products in another of the ways there are.
+    """
+    device = f" gpu={gpu.name}" if gpu else ""
     threads = str(options.threads).lower()
     contract = str(options.numerics != "eager").lower()
     deterministic = " deterministic=true" if gpu and options.deterministic else ""
@@ -163,7 +166,7 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None) 
             "aten-attention",
             "aten-channels-last",
             *(["aten-devices", "aten-pad-products"] if gpu else []),
-            f"aten-choose-products{{choose={options.products} target={_cpu_name(options)}}}",
+            f"aten-choose-products{{choose={options.products} target={_cpu_name(options)}{device}}}",
             f"aten-to-prims{{random={options.random}{deterministic}}}",
             f"prims-canonicalize{{numerics={options.numerics}}}",
             "prims-to-loop",
@@ -172,7 +175,7 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None) 
             f"loop-schedule{{bits={target.vector_bits} {machine} amx={str(target.has_amx_bf16).lower()}}}",
             f"launch-together{{keep={target.l2}}}",
             "bufferize",
-            *([f"loop-tile{{target={gpu.name}{deterministic}}}"] if gpu else []),
+            *([f"loop-tile{{target={gpu.name} candidate={candidate}{deterministic}}}"] if gpu else []),
             f"kernel-to-llvm{{target={_cpu_name(options)} threads={threads} contract={contract}}}",
             *(["kernel-to-tt"] if gpu else []),
             "host-to-llvm",
@@ -266,7 +269,11 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
         expect_kernels()
     passes = pipeline(options, target, gpu)
     try:
-        records = run_passes(module, passes, verify=options.verify, after=after)
+        before, choose, rest = passes.partition("aten-choose-products")
+        records = run_passes(module, before.rstrip(","), verify=options.verify, after=after)
+        if gpu and options.products == "auto":
+            _remember_products(module, options, target, gpu)
+        records += run_passes(module, choose + rest, verify=options.verify, after=after)
         stories = teller.stories() if teller is not None else []
         compilation = Compilation(native(module, target, gpu), records, stages=stages, stories=stories, **notes)
     except Exception as error:  # whatever it is, what led to it is kept
@@ -280,6 +287,33 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
         kept = {"graph": compilation.graph, **notes}
         default_cache().put("graph", key, pickle.dumps(kept))
     return compilation
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """Compiles what is to be timed on a GPU."""
+
+    options: Options
+    target: CpuTarget
+    gpu: GpuTarget
+
+    def lower(self, module: ModuleOp, *, products: str, candidate: int) -> None:
+        options = replace(self.options, products=products)
+        run_passes(module, pipeline(options, self.target, self.gpu, candidate), verify=options.verify)
+
+    def native(self, module: ModuleOp) -> NativeGraph:
+        return native(module, self.target, self.gpu)
+
+
+def _remember_products(module: ModuleOp, options: Options, target: CpuTarget, gpu: GpuTarget) -> None:
+    """What measurements say of the products of a module becomes its attributes; `autotune` makes those that lack."""
+    from .codegen.cache import default_cache
+    from .codegen.cuda_target import has_gpu
+    from .codegen.tune_products import progress, tune
+
+    with progress() as tell:
+        ways = _Ways(options, target, gpu)
+        tune(module, gpu, ways, default_cache(), measure=options.autotune and has_gpu(), tell=tell)
 
 
 def _machines(target: CpuTarget, gpu: GpuTarget | None) -> list[str]:

@@ -36,6 +36,13 @@ def _capabilities() -> tuple[int, ...]:
     return tuple(10 * major + minor for major, minor in found)
 
 
+def has_gpu() -> bool:
+    """Whether there is a GPU to run kernels on."""
+    import torch
+
+    return torch.cuda.is_available()
+
+
 @cache
 def host_gpu() -> GpuTarget:
     """The first GPU; without one, a fixed target. Raises CodegenError for one that is too old."""

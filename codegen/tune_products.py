@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import pickle
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
 from ..dialects.hints import size_hints
@@ -24,10 +25,12 @@ from ..lowering.fuse_cost import Hints
 from ..lowering.gpu_target import GpuTarget
 from ..lowering.loop_tile import TILES
 from ..lowering.product_part import part_of
+from ..lowering.products import Product
+from ..lowering.promotion import opmath
 from ..lowering.tile_contraction import TILED
 from .cache import Cache, cache_key, compiler_version
 from .cuda_target import code_key
-from .triton_compile import KernelSource, compile_kernels
+from .triton_compile import compile_kernels
 from .triton_module import kernel_sources
 
 CANDIDATES = 6
@@ -41,6 +44,12 @@ CACHES = 128 << 20
 
 DEFAULT = "default"
 """The tile of a kernel that is tiled like any other."""
+
+DECISIONS = "lamella.decisions"
+"""The module attribute of what is told to users."""
+
+FORMAT = "product 1"
+"""Changes with Result, and with what is measured."""
 
 GAIN = 1.03
 """How much faster than the library a kernel must be."""
@@ -66,6 +75,10 @@ class Result:
     def best(self) -> str:
         return min(self.tiles, key=lambda t: self.tiles[t], default="")
 
+    def __str__(self) -> str:
+        times = {"ATen": self.library, **self.tiles}
+        return ", ".join(f"{way} {us:.1f} us" for way, us in sorted(times.items(), key=lambda item: item[1]))
+
     @property
     def choice(self) -> str:
         """`generated 10.1 us, ATen 12.3 us`: the one that is to be taken first."""
@@ -76,14 +89,34 @@ class Result:
         return ", ".join(times if ours * GAIN <= self.library else times[::-1])
 
 
-@dataclass
-class _Part:
-    """A program that is to be measured, lowered in each way: the library's first."""
+@dataclass(frozen=True)
+class _Way:
+    """A program that is to be measured, lowered; `kind` and `tile` of its product, empty where that is a call."""
 
-    key: str
-    kinds: set[str]
-    types: list[TensorType]
-    ways: list[tuple[str, str, ModuleOp]]
+    kind: str
+    tile: str
+    module: ModuleOp
+
+
+Tell = Callable[[str, int, int], None]
+
+
+@contextmanager
+def progress() -> Generator[Tell]:
+    """A bar on a terminal for each thing that is told."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bars:
+        tasks: dict[str, Any] = {}
+
+        def tell(what: str, done: int, of: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=of)
+            bars.update(tasks[what], completed=done)
+
+        yield tell
 
 
 def tune(
@@ -91,57 +124,75 @@ def tune(
     gpu: GpuTarget,
     compiler: Compiler,
     cache: Cache,
-    tell: Callable[[str, int, int], None] = lambda what, done, of: None,
+    *,
+    measure: bool = True,
+    tell: Tell | None = None,
 ) -> dict[str, Result]:
-    """Measure the products of an aten module on GPUs that have not been measured before, and set its attributes; what
-    is known of each kind of product. `tell(what, done, of)` hears of the progress.
+    """Look up the products of an aten module on GPUs, measure those that are not known if `measure`, and set the
+    module's attributes; what is known of each kind of product. `tell(what, done, of)` hears of the progress.
     """
     hints = Hints(size_hints(module))
     found: dict[str, Result] = {}
-    missing: dict[str, _Part] = {}
+    missing: dict[str, tuple[str, ModuleOp]] = {}
     for p in products_in(module):
-        part = part_of(p) if p.device.startswith("cuda") and p.is_static else None
-        if part is None:
-            continue
-        key = cache_key(print_module(part), compiler_version(), code_key(gpu), "product")
         kind = p.kind(hints.size)
-        data = cache.get("product", key)
-        if data is not None:
+        if kind in found or kind in missing or not is_candidate(p) or (part := part_of(p)) is None:
+            continue
+        key = cache_key(print_module(part), compiler_version(), code_key(gpu), FORMAT)
+        if (data := cache.get("product", key)) is not None:
             found[kind] = pickle.loads(data)
-        elif key in missing:
-            missing[key].kinds.add(kind)
-        elif kind not in found:
-            missing[key] = _lowered(part, key, kind, compiler)
-    parts = list(missing.values())
-    sources = [s for part in parts for _, _, m in part.ways for s in kernel_sources(m)]
-    if parts:
-        _compile(sources, gpu, cache, lambda done, of, name: tell("kernels of products compiled", done, of))
-    for i, part in enumerate(parts):
-        result = _measured(part, compiler)
-        cache.put("product", part.key, pickle.dumps(result))
-        found |= dict.fromkeys(part.kinds, result)
-        tell("products measured", i + 1, len(parts))
-    if found:
-        module.attributes[MEASURED] = DictionaryAttr({k: StringAttr(r.choice) for k, r in found.items()})
-        tiles = {r.kind: StringAttr(r.best) for r in found.values() if r.tiles and r.best != DEFAULT}
-        module.attributes[TILES] = DictionaryAttr(tiles)
+        elif measure:
+            missing[kind] = key, part
+    ways = {kind: _ways(part, compiler) for kind, (_, part) in missing.items()}
+    sources = [s for several in ways.values() for way in several for s in kernel_sources(way.module)]
+    if sources:
+        compile_kernels(
+            sources, gpu.sm, cache=cache, progress=lambda done, of, _: tell and tell("kernels compiled", done, of)
+        )
+    for i, (kind, several) in enumerate(ways.items()):
+        key, part = missing[kind]
+        found[kind] = _measured(part, several, compiler)
+        cache.put("product", key, pickle.dumps(found[kind]))
+        if tell:
+            tell("products measured", i + 1, len(ways))
+    _note(module, found)
     return found
 
 
-def _lowered(part: ModuleOp, key: str, kind: str, compiler: Compiler) -> _Part:
-    (main,) = [o for o in part.ops if isinstance(o, FuncOp)]
-    types: Any = [a.type for a in main.body.block.args]
+def is_candidate(p: Product) -> bool:
+    """Whether a product can be worth a kernel: on a GPU, of known sizes, and not of matrices of f32, for which tensor
+    cores are not as exact as the library, or not allowed.
+    """
+    half = opmath(p.dtype) != p.dtype
+    return p.device.startswith("cuda") and p.is_static and (half or (p.dtype == "f32" and p.m == 1))
+
+
+def _note(module: ModuleOp, found: dict[str, Result]) -> None:
+    if not found:
+        return
+    module.attributes[MEASURED] = DictionaryAttr({k: StringAttr(r.choice) for k, r in found.items()})
+    tiles = {r.kind: StringAttr(r.best) for r in found.values() if r.kind and r.best != DEFAULT}
+    if tiles:
+        module.attributes[TILES] = DictionaryAttr(tiles)
+    before = module.attributes.get(DECISIONS)
+    kept = list(before.data) if isinstance(before, ArrayAttr) else []
+    told = [StringAttr(f"{kind}: {r}") for kind, r in found.items()]
+    module.attributes[DECISIONS] = ArrayAttr([*kept, *told])
+
+
+def _ways(part: ModuleOp, compiler: Compiler) -> list[_Way]:
+    """The library's way first, then ours, each with another tile."""
     called = part.clone()
     compiler.lower(called, products="none", candidate=0)
-    ways = [("", "", called)]
+    ways = [_Way("", "", called)]
     for i in range(CANDIDATES):
         copy = part.clone()
         compiler.lower(copy, products="all", candidate=i)
-        product, tile = tiled(copy) or ("", DEFAULT)
-        if (product, tile) in [way[:2] for way in ways]:
+        kind, tile = tiled(copy) or ("", DEFAULT)
+        if tile in {way.tile for way in ways}:
             break
-        ways.append((product, tile, copy))
-    return _Part(key, {kind}, types, ways)
+        ways.append(_Way(kind, tile, copy))
+    return ways
 
 
 def tiled(module: ModuleOp) -> tuple[str, str] | None:
@@ -154,18 +205,12 @@ def tiled(module: ModuleOp) -> tuple[str, str] | None:
     return None
 
 
-def _compile(sources: Sequence[KernelSource], gpu: GpuTarget, cache: Cache, progress: Any) -> None:
-    compile_kernels(sources, gpu.sm, cache=cache, progress=progress)
-
-
-def _measured(part: _Part, compiler: Compiler) -> Result:
-    sets = _arguments(part.types)
-    times: dict[tuple[str, str], float] = {}
-    for kind, tile, module in part.ways:
-        times[kind, tile] = microseconds(compiler.native(module), sets)
-    library = times.pop(("", ""))
-    kind = next((kind for kind, _ in times if kind), "")
-    return Result(library, kind, {tile: us for (_, tile), us in times.items()})
+def _measured(part: ModuleOp, ways: Sequence[_Way], compiler: Compiler) -> Result:
+    (main,) = [o for o in part.ops if isinstance(o, FuncOp)]
+    sets = _arguments([cast(TensorType, a.type) for a in main.body.block.args])
+    times = {way.tile: microseconds(compiler.native(way.module), sets) for way in ways}
+    kind = next((way.kind for way in ways if way.kind), "")
+    return Result(times.pop(""), kind, times)
 
 
 def _arguments(types: Sequence[TensorType]) -> list[list[Any]]:

@@ -13,7 +13,7 @@ from ..errors import LamellaError
 from ..lowering.options import Options
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-"""torch.compile's modes. All of them compile alike; `reduce-overhead` also asks for `cuda_graphs`."""
+"""torch.compile's modes: `reduce-overhead` asks for `cuda_graphs`, `max-autotune` for `autotune`."""
 
 
 class OptionError(LamellaError, ValueError):
@@ -31,6 +31,8 @@ def parse_options(options: Any = None, mode: str | None = None) -> Options:
     given: dict[str, Any] = dict(options or {})
     if mode == "reduce-overhead":
         given.setdefault("cuda_graphs", True)
+    if mode is not None and mode.startswith("max-autotune"):
+        given.setdefault("autotune", True)
     for name, value in given.items():
         if name not in known:
             near = get_close_matches(str(name), known, 1)

@@ -23,8 +23,10 @@ from xdsl.passes import ModulePass
 from ..dialects.hints import size_hints
 from .aten_to_prims import TABLES as TABLES  # they fill the table of rules, which tells what becomes kernels
 from .fuse_cost import Hints
+from .gpu_target import GpuTarget
 from .origins import lines
 from .product_cost import reason_to_generate
+from .product_cost_gpu import reason_on_gpu
 from .products import GENERATED, MARK, Product, product_of
 from .target import CpuTarget
 
@@ -37,12 +39,14 @@ class AtenChooseProducts(ModulePass):
     """Mark the matrix products that become kernels.
 
     `choose`: "auto" by measurement and cost, "all" or "none". `target`: `host` or a name of `CpuTarget.from_name`.
+    `gpu`: a name of `GpuTarget.from_name`, for products there.
     """
 
     name = "aten-choose-products"
 
     choose: Literal["auto", "all", "none"] = "auto"
     target: str = "host"
+    gpu: str = "sm_90"
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -83,7 +87,10 @@ class AtenChooseProducts(ModulePass):
             generated = found.data.startswith("generated")
             # sizes of other calls may be others
             return generated and p.is_static, f"measured: {found.data}"
-        why = reason_to_generate(p, target, hints.size)
+        if p.device.startswith("cuda"):
+            why = reason_on_gpu(p, GpuTarget.from_name(self.gpu))
+        else:
+            why = reason_to_generate(p, target, hints.size)
         return None if why is None else (True, why)
 
 

@@ -18,8 +18,9 @@ class Options:
     between 0 and 1, of the bytes which training would best keep for the backward that it may keep; None is torch's own
     setting of that name. `cuda_graphs`: graphs on a GPU are recorded at their second call and replayed; None records
     graphs for inference whose calls the GPU waits for, where little would be copied. `products`: which matrix products
-    become kernels, "auto" those that a measurement or the cost model says, "all" or "none". `deterministic`: kernels of
-    a GPU give the same bits each time, also where they update what data says; None is torch's own setting.
+    become kernels, "auto" those that a measurement or the cost model says, "all" or "none". `autotune`: what can be
+    done in several ways is timed on the device when a graph is compiled. `deterministic`: kernels of a GPU give the
+    same bits each time, also where they update what data says; None is torch's own setting.
     `freezing`: in graphs for inference, what depends on parameters and buffers alone is computed once, batch norms are
     folded into convolutions, and weights are kept in the layout that oneDNN computes in; a parameter that changes is
     noticed at the next call, but where it is written through `Tensor.data`. Such graphs are not recorded; with
@@ -37,11 +38,12 @@ class Options:
     activation_memory_budget: float | None = None
     cuda_graphs: bool | None = None
     products: str = "auto"
+    autotune: bool = False
     deterministic: bool | None = None
     freezing: bool = False
 
     @property
     def key(self) -> str:
         """What of this changes the code."""
-        ways = f"{self.numerics}|{self.random}|{self.products}|{self.deterministic is True}"
+        ways = f"{self.numerics}|{self.random}|{self.products}|{self.autotune}|{self.deterministic is True}"
         return f"{ways}|{self.target}|{self.threads}"

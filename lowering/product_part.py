@@ -14,11 +14,14 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ..dialects import expr
 from ..dialects.aten import AtenOp
 from ..dialects.tensor import TensorType
+from .aten_to_prims import AtenToPrims
 from .decomposition import RULES
-from .products import Product, is_product
+from .products import CONVERSIONS, Product, is_product
 
 MOST = 16
 """Operators in such a program."""
+
+assert AtenToPrims  # its module fills the table of rules
 
 
 def part_of(product: Product) -> ModuleOp | None:
@@ -75,7 +78,9 @@ def _closed(ops: list[Operation], order: dict[Operation, int]) -> list[Operation
 
 def _is_pointwise(op: Operation) -> bool:
     entry = RULES.get(op.name)
-    return isinstance(op, AtenOp) and entry is not None and not is_product(op) and (entry.elementwise or entry.alias)
+    if not isinstance(op, AtenOp) or entry is None or is_product(op):
+        return False
+    return "pointwise" in op.schema.tags or op.name in CONVERSIONS or entry.alias
 
 
 def _is_known(t: TensorType) -> bool:

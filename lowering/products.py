@@ -38,7 +38,7 @@ FACTORS: Final = {
 BIASED: Final = {"aten.addmm": "self", "aten.baddbmm": "self", "aten.addmv": "self", "aten.linear": "bias"}
 """What is added to each product that adds something."""
 
-_CONVERSIONS = frozenset({"aten._to_copy", "aten.to.dtype", "torch_prims.convert_element_type"})
+CONVERSIONS = frozenset({"aten._to_copy", "aten.to.dtype", "torch_prims.convert_element_type"})
 _VIEWS = frozenset({"aten.t", "aten.transpose.int", "aten.permute", "aten.view", "aten.reshape", "aten.expand"})
 
 
@@ -119,7 +119,7 @@ def _side(t: TensorType, dim: int, last: str, other: str) -> str:
 
 def _stored(v: SSAValue) -> str:
     """The dtype of a factor in memory: conversions become part of a kernel."""
-    while isinstance(owner := v.owner, AtenOp) and owner.name in _CONVERSIONS | _VIEWS:
+    while isinstance(owner := v.owner, AtenOp) and owner.name in CONVERSIONS | _VIEWS:
         v = owner.operands[0]
     return cast(TensorType, v.type).dtype
 

@@ -112,10 +112,10 @@ class Product:
         return Product(loop, rows, columns, depth, len(pairs), str(pairs[0][0].type), bits, described)
 
     def kind(self, kernel: KernelOp, hints: Hints) -> str:
-        """What a measurement of tiles is remembered by."""
+        """What a measurement of tiles is remembered by: types, sizes, and how much is computed beside how many sums."""
         sizes = [hints.size(d.extent) for d in (self.rows, self.columns, self.depth)]
         others = math.prod(hints.size(d.extent) for d in kernel.grid) // max(sizes[0] * sizes[1], 1)
-        return f"{self.element} {others}x{'x'.join(map(str, sizes))} x{self.count}"
+        return f"{self.element} {others}x{'x'.join(map(str, sizes))} {self.count}+{len(kernel.body.block.ops)}"
 
 
 def _is_plain(v: SSAValue) -> bool:
@@ -164,12 +164,15 @@ def tile_contraction(
     return True
 
 
-ROW_TILES = ((2, 2048, 4), (4, 1024, 4), (4, 2048, 8), (8, 512, 4), (2, 1024, 2), (1, 2048, 2), (1, 1024, 1))
+ROW_TILES = ((1, 1024, 1), (1, 2048, 2), (2, 2048, 4), (4, 1024, 4))
 """Columns, elements of the sum, and warps of programs that multiply one row with a matrix."""
+
+LONG_ROW = 8 << 10
+"""Elements from which on the first of these is faster than how others are tiled."""
 
 
 def _tile_row(kernel: KernelOp, hints: Hints, candidate: int, measured: Mapping[str, str]) -> bool:
-    """The same for the product of a row: an ordinary reduction. Candidate 0 is how others are tiled."""
+    """The same for the product of a row: an ordinary reduction. One that is not long is by itself tiled like others."""
     loops = [o for o in body_ops(kernel.body) if isinstance(o, (ForOp, ScanOp))]
     if len(loops) != 1 or not isinstance(loop := loops[0], ForOp) or updates(kernel) or not kernel.grid:
         return False
@@ -183,13 +186,12 @@ def _tile_row(kernel: KernelOp, hints: Hints, candidate: int, measured: Mapping[
     if column.lo != 0 or depth.lo != 0 or any(stride(a, depth.symbol) != 1 for a in matrix):
         return False
     size = hints.size(depth.extent)
-    kind = f"row {hints.size(column.extent)}x{size} {type_of(matrix[0]).dtype}" if matrix else ""
-    fitting = [Tile(1, n, k, w, 3) for n, k, w in ROW_TILES if k <= 2 * size]
-    if kind in measured:
-        tile = Tile.parse(measured[kind])
-    elif 0 < candidate <= len(fitting):
-        tile = fitting[candidate - 1]
-    else:
+    ops = len(kernel.body.block.ops)
+    kind = f"row {hints.size(column.extent)}x{size} {type_of(matrix[0]).dtype} {ops}" if matrix else ""
+    fitting: list[Tile | None] = [Tile(1, n, k, w, 3) for n, k, w in ROW_TILES if k <= 2 * size]
+    fitting.insert(0 if size <= LONG_ROW else 1, None)
+    tile = Tile.parse(measured[kind]) if kind in measured else fitting[candidate] if candidate < len(fitting) else None
+    if tile is None:
         return False
     rest = [d for d in kernel.grid if d is not column]
     kernel.properties["grid"] = DimsAttr.get([*rest, column])
@@ -220,7 +222,7 @@ def _numbers(tiles: dict[str, int]) -> DictionaryAttr:
 # Candidates
 
 _TENSOR_CORES = (
-    *((128, 256, 8, 3), (256, 128, 8, 3), (128, 128, 8, 4), (128, 128, 8, 3), (128, 128, 4, 3), (64, 256, 4, 2)),
+    *((128, 256, 8, 3), (256, 128, 8, 3), (128, 128, 8, 4), (128, 128, 8, 3), (128, 128, 4, 3)),
     *((64, 256, 4, 3), (128, 64, 4, 4), (64, 128, 4, 4), (128, 64, 4, 3), (64, 128, 4, 3), (64, 64, 4, 5)),
     *((64, 32, 4, 5), (64, 16, 4, 5), (128, 32, 4, 4), (128, 16, 4, 4)),
     *((16, 16, 1, 6), (16, 16, 2, 6), (16, 32, 2, 5), (16, 32, 4, 5), (16, 64, 4, 5), (16, 128, 4, 4)),
@@ -250,11 +252,11 @@ OWN_SHARED = 4096
 EDGE_US = 1.7
 """Until a program has its first tiles, and from its last one on."""
 
-DESCRIBE_US = 1.5
+DESCRIBE_US = 1.1
 """For a program to make tensor descriptors; with them steps are shorter."""
-DESCRIBED = 0.97
+DESCRIBED = 0.96
 
-LATENCY_US = 0.85
+LATENCY_US, LATENCY_US_PER_BYTE = 0.75, 1.6e-5
 """Until a tile that is asked for is there."""
 
 SHARE = 0.7
@@ -297,7 +299,7 @@ class Model:
             if self.found.described and self.target.sm >= 90 and m * n > _SMALL:
                 yield Tile(m, n, depth, w, s, descriptors=True)
             for times, fewer in ((2, 1), (4, 2)):
-                if m * n <= _SMALL and self.sizes[2] >= 2 * times * depth:
+                if m * n <= _SMALL and self.sizes[2] >= 2 * times * depth and s - fewer > 2:
                     yield Tile(m, n, times * depth, w, s - fewer)
 
     def step(self, t: Tile) -> float:
@@ -332,14 +334,15 @@ class Model:
         steps = -(-k // t.depth) * self.turns
         busy = max(flops / self.flops, self.step(t) * target.processors / target.l2_bandwidth)
         busy *= DESCRIBED if t.descriptors else 1
-        waiting = -(-each // side_by_side) * LATENCY_US / max(t.stages - 1, 1)
+        latency = LATENCY_US + LATENCY_US_PER_BYTE * self.step(t)
+        waiting = -(-each // side_by_side) * latency / max(t.stages - 1, 1)
         product = steps * max(each * busy, waiting)
         after = self.ops * t.rows * t.columns / LANE_OPS_PER_US
-        edge = EDGE_US + (DESCRIBE_US if t.descriptors else 0)
+        described = each * DESCRIBE_US if t.descriptors else 0.0
         if side_by_side == 1:
-            return max(self.memory, product + (each - 1) * edge + each * after) + edge
-        return max(self.memory, product, each * after) + edge + after
+            product += (each - 1) * EDGE_US + each * after
+        return max(self.memory, product + after, each * after) + EDGE_US + described
 
     def candidates(self, most: int = 8) -> list[Tile]:
-        """Tiles that fit, the one that is taken for the fastest first."""
-        return sorted(filter(self.fits, self.table()), key=self.time)[:most]
+        """Tiles that fit, the one that is taken for the fastest first; of equals, deep ones ask for more at a time."""
+        return sorted(filter(self.fits, self.table()), key=lambda t: (round(self.time(t), 1), -t.depth))[:most]

@@ -35,7 +35,9 @@ def test_wrong_options_are_named(options: Any, mode: str | None, message: str) -
 
 
 def test_options_have_defaults() -> None:
-    assert parse_options() == parse_options({}) == parse_options(None, "max-autotune")
+    assert parse_options() == parse_options({}) == parse_options(None, "default")
+    assert parse_options(None, "max-autotune").autotune and parse_options(None, "max-autotune-no-cudagraphs").autotune
+    assert not parse_options({"autotune": False}, "max-autotune").autotune
     assert parse_options({"numerics": "eager"}).numerics == "eager"
 
 

@@ -1,0 +1,50 @@
+"""Which products of GPUs are generated where no measurement says: only such as were faster on an H200 in every case
+tried, by benchmarks/gpu_products.py; see docs/performance.md.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from .gpu_target import GpuTarget
+from .products import Product
+from .promotion import opmath
+
+LONG_ROW = 16 << 10
+"""Elements of the row that a matrix is multiplied with, at most."""
+
+MATRIX = 1 << 22
+"""Elements of that matrix at least, for the time to be that of reading it."""
+
+ROWS = 16
+"""Rows that one tile has, at most."""
+
+LARGE_MATRIX, COLUMNS = 1 << 23, 4096
+"""Elements and columns of the matrix that such rows are multiplied with, at least."""
+
+SMALL = 1 << 27
+"""Products of two matrices of 16-bit floats up to which the library is as slow as with twice the size."""
+
+SIDE = 64
+"""Rows and columns of these at least."""
+
+SHORT = 512
+"""Elements of a sum of these at most: there are few programs to go through it."""
+
+
+def reason_on_gpu(product: Product, gpu: GpuTarget) -> str | None:
+    """Why a kernel of ours is faster, in words; None where ATen's is as good or nobody knows."""
+    if gpu.sm < 90 or not product.is_static or product.stored != product.dtype:
+        return None
+    batch, m, n, k = (cast(int, d) for d in (product.batch, product.m, product.n, product.k))
+    half = opmath(product.dtype) != product.dtype
+    if batch != 1 or not (half or product.dtype == "f32"):
+        return None
+    if product.rhs == "k" and k <= LONG_ROW:
+        if m == 1 and n * k >= MATRIX:
+            return "one row reads the matrix at the speed of memory"
+        if half and m <= ROWS and n >= COLUMNS and n * k >= LARGE_MATRIX:
+            return "a few rows read the matrix at the speed of memory"
+    if half and min(m, n, k) >= SIDE and m * n * k <= SMALL and k <= SHORT:
+        return "small matrices take one short launch"
+    return None
