@@ -33,7 +33,7 @@ from .tile_contraction import TILED
 from .tile_extent import at_most
 from .tt_body import KernelBody, memory_element
 from .tt_builder import TtBuilder
-from .tt_contraction import DESCRIPTORS
+from .tt_contraction import DESCRIPTORS, DOT
 from .tt_index import MOST, Index, Number, Place, known
 from .tt_loops import tile_of
 from .tt_rounded import rounded
@@ -180,7 +180,10 @@ def _enter_grid(body: KernelBody, kernel: KernelOp, start: SSAValue | None) -> N
         size = _count(index, n) if not isinstance(n, int) else known(n)
         blocks[i] = Number(index.remainder(rest, size).value, most)
         rest = index.divide(rest, size)
-    for d, tile, block in zip(dims, tiles, blocks, strict=True):
+    entered = list(zip(dims, tiles, blocks, strict=True))
+    # where neither axis is contiguous, Triton has lanes along the first one: the last dim's, which jumps least
+    products = any(DOT in o.attributes for o in body_ops(kernel.body))
+    for d, tile, block in entered if products else reversed(entered):
         _enter_dim(body, d, tile, block)
 
 

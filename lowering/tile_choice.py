@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, i64
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import expr
@@ -28,18 +28,21 @@ THREAD = 16
 ROW = 32 << 10
 """Elements of a row that is held whole, as f32 in the registers of the most threads."""
 
-CHUNK = 4096
+CHUNK = 2048
 """Elements that a program has at hand of a longer one."""
 
-AGAIN = 16 << 10
-"""Elements that a program of the most threads has at hand of a row that it goes through again: the fewer programs there
-are at a time, the more of their rows are still in the L2 cache."""
+AGAIN = 8192
+"""Elements that a program has at hand of a row that it goes through again: the fewer programs there are at a time, the
+more of their rows are still in the L2 cache."""
 
 AGAIN_EACH = 16
 """Of these, for a thread."""
 
 AHEAD = 0
 """Tiles of such a row that are on their way at a time, through shared memory; 0: one, straight to the registers."""
+
+HINTS = 1
+"""Whether caches are told to keep such rows."""
 
 COLUMNS = 512
 """Bytes of columns that a program reduces side by side."""
@@ -53,11 +56,17 @@ COLUMN_EACH = 32
 FLAT = 2048
 """Elements of a tile that is gone through once, where they are of two bytes."""
 
-FLAT_EACH = 8
+GAPS = 512
+"""Elements of a tile whose lanes read with gaps."""
+
+FLAT_EACH = 16
 """Of these, for a thread."""
 
 WINDOW = 32
 """Points of a reduction that is a window."""
+
+WINDOW_EACH = 4
+"""Elements of a tile of windows for a thread."""
 
 SQUARE = 64
 """Rows and columns of a tile that is transposed."""
@@ -103,7 +112,8 @@ class Tiling:
 
     def choose(self) -> None:
         if not self.loops:
-            self._write(self._flat(), FLAT_EACH)
+            elements = self._flat()
+            self._write(elements, self._each(FLAT_EACH))
         else:
             inside = [a for o in self._outer() for a in accesses(body_ops(o.body))]
             column = self._best(self.grid, inside)
@@ -113,7 +123,8 @@ class Tiling:
                 0 if best is None else self._weight(best, inside)
             )
             if self._windowed() and (across or self._overlaps()):
-                self._write(self._flat(), FLAT_EACH)
+                elements = self._flat()
+                self._write(elements, self._each(WINDOW_EACH))
             elif across and column is not None:
                 self._write(self._columns(column), COLUMN_EACH)
             else:
@@ -185,6 +196,8 @@ class Tiling:
         for d in self.grid:
             points *= self._size(d)
         budget = FLAT * 2 // max(narrow, 2)
+        if self._each(FLAT) == 1:
+            budget = min(budget, GAPS)
         while budget > 256 and points < budget * 2 * self.target.processors:
             budget //= 2
         left = budget
@@ -194,10 +207,24 @@ class Tiling:
                 left //= self.tiles[d.name]
         return budget // left
 
+    def _each(self, most: int) -> int:
+        """Elements of a tile without order for a thread: one where lanes read with gaps, or each load of a thread would
+        touch as many sectors as a warp has lanes.
+        """
+        vector = self._best(self.grid, self.found)
+        if vector is None or self._transposed(vector) is not None:
+            return most
+        gaps = (a for a in self.found if isinstance(a, LoadOp) and stride(a, vector.symbol) not in (0, 1, None))
+        return 1 if any(8 * self._bytes(a) >= self._most(vector) for a in gaps) else most
+
+    def _most(self, vector: LoopDim) -> int:
+        """Bytes of the largest access along `vector`."""
+        return max((self._bytes(a) for a in self.found if stride(a, vector.symbol) == 1), default=0)
+
     def _narrow(self, vector: LoopDim) -> int:
         """Bytes of the smallest elements that are read or written along `vector` in numbers."""
         found = [a for a in self.found if stride(a, vector.symbol) == 1]
-        most = max(map(self._bytes, found), default=0)
+        most = self._most(vector)
         return min((itemsize(type_of(a).dtype) for a in found if 8 * self._bytes(a) >= most), default=4)
 
     def _snug(self, n: int, most: int) -> int:
@@ -256,10 +283,25 @@ class Tiling:
         self._is_long = True
         if not self._read_again():
             return self._fill(chain, vector, CHUNK)
+        if HINTS:
+            self._hint_caches()
         if AHEAD:
             for o, _ in chain:
                 o.attributes["stages"] = IntegerAttr(AHEAD, i64)
         return self._fill(chain, vector, AGAIN // power(self._carried()))
+
+    def _hint_caches(self) -> None:
+        """Rows that are read again are to stay in the L2 cache until they are read last; what is written need not."""
+        last: dict[SSAValue, LoadOp] = {}
+        found = [a for o in self._outer() for a in accesses(body_ops(o.body))]
+        for a in found:
+            if isinstance(a, LoadOp):
+                last[buffer_of(a)] = a
+        for a in found:
+            if isinstance(a, LoadOp):
+                a.attributes["evict"] = StringAttr("first" if last[buffer_of(a)] is a else "last")
+            elif a.combine is None:
+                a.attributes["evict"] = StringAttr("first")
 
     def _carried(self) -> int:
         """Values that a loop carries for each lane, at most."""

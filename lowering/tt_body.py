@@ -168,7 +168,8 @@ class KernelBody:
         mask, other = self.b.both(mask, valid), None if mask is None else self._other(op, type)
         if self.zero_beyond and other is None and valid is not None:
             other = self.b.constant(0, memory_element(type))
-        self.values[op.res] = self._from_memory(self._read(pointer, mask, other, buffer in self.mutable), type)
+        value = self._read(pointer, mask, other, buffer in self.mutable, _evict(op))
+        self.values[op.res] = self._from_memory(value, type)
 
     def _other(self, op: LoadOp, type: TensorType) -> SSAValue:
         """What a load gives where it may not read, as it would be in memory."""
@@ -189,14 +190,16 @@ class KernelBody:
         other = self.b.constant(0, element_of(value.type)) if op.other is None else self.b.literal(cast(Any, op.other))
         return self.b.select(mask, value, other)
 
-    def _read(self, pointer: SSAValue, mask: SSAValue | None, other: SSAValue | None, changes: bool) -> SSAValue:
+    def _read(
+        self, pointer: SSAValue, mask: SSAValue | None, other: SSAValue | None, changes: bool, evict: str
+    ) -> SSAValue:
         b = self.b
         shape = joint(shape_of(v.type) for v in (pointer, mask) if v is not None)
         operands = [b.fit(v, shape) for v in (pointer, mask, other if mask is not None else None) if v is not None]
         key = (tt.LoadOp, *operands)
         found = None if changes else b.recall(key)
         if found is None:
-            found = b.insert(tt.LoadOp.make(*operands)).results[0]
+            found = b.insert(tt.LoadOp.make(*operands, evict=evict)).results[0]
             if not changes:
                 b.remember(key, found)
         return found
@@ -222,7 +225,7 @@ class KernelBody:
         shape = joint(shape_of(v.type) for v in (pointer, value, mask) if v is not None)
         mask = b.both(mask, self.valid(shape))
         operands = [b.fit(v, shape) for v in (pointer, value, mask) if v is not None]
-        b.insert(tt.StoreOp.make(*operands))
+        b.insert(tt.StoreOp.make(*operands, evict=_evict(op)))
         self.written.add(buffer)
 
     def _update(self, op: StoreOp, pointer: SSAValue, value: SSAValue, mask: SSAValue | None, type: TensorType) -> None:
@@ -235,7 +238,7 @@ class KernelBody:
         if atomic is not None:
             b.insert(tt.AtomicRMWOp.make(atomic, *operands))
         else:
-            old = self._from_memory(self._read(pointer, mask, None, True), type)
+            old = self._from_memory(self._read(pointer, mask, None, True, "evict_normal"), type)
             new = combine(b, kind, widened(b, old), widened(b, self.values[op.value]))
             new = self._to_memory(self.b.cast(arith.TruncFOp, new, type.element) if new.type != old.type else new, type)
             operands[1] = b.fit(new, shape)
@@ -301,6 +304,12 @@ class KernelBody:
         self.scans[op], self.values[op.res] = self.scanner(op)
 
     scanner: Callable[[ScanOp], tuple[SSAValue, SSAValue]]
+
+
+def _evict(op: LoadOp | StoreOp) -> str:
+    """What the caches are told of an access: loop-tile's attribute `evict`."""
+    hint = op.attributes.get("evict")
+    return f"evict_{hint.data}" if isinstance(hint, StringAttr) else "evict_normal"
 
 
 def memory_element(type: TensorType) -> Attribute:

@@ -55,7 +55,7 @@ builtin.module {
     func.return %0 : !sym.t<[5000], f32, device=cuda:0>
   }
 }
-// CHECK: loop.for [r0 = 50304] reduce [max] attributes {tile = {r0 = 4096 : i64}}
+// CHECK: loop.for [r0 = 50304] reduce [max] attributes {tile = {r0 = 2048 : i64}}
 
 // -----
 
