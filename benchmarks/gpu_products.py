@@ -41,6 +41,10 @@ def plain(x: Any, w: Any) -> Any:
     return x @ w
 
 
+def only(x: Any, w: Any) -> Any:
+    return F.linear(x, w)
+
+
 def linear(x: Any, w: Any, b: Any) -> Any:
     return F.linear(x, w, b)
 
@@ -82,10 +86,6 @@ def _decode(f: Callable[..., Any], m: int, n: int, k: int) -> tuple[Callable[...
     return f, ((m, k), (n, k), *more)
 
 
-def only(x: Any, w: Any) -> Any:
-    return F.linear(x, w)
-
-
 GROUPS: dict[str, dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]] = {
     "square": {f"square_{n}": _square(n) for n in (512, 1024, 2048, 4096, 8192)},
     "linear": {
@@ -96,18 +96,31 @@ GROUPS: dict[str, dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]] = {
         "vit_ffn_gelu": (linear_gelu, ((6304, 768), (3072, 768), (3072,))),
         "llama_gated": (gated, ((2048, 2048), (8192, 2048), (8192, 2048))),
         "llama_down_residual": (residual, ((2048, 8192), (2048, 8192), (2048, 2048))),
+        "small_64x4096x512": (linear, ((64, 512), (4096, 512), (4096,))),
+        "small_256x768x512": (linear_gelu, ((256, 512), (768, 512), (768,))),
+        "small_128x2048x256": (linear, ((128, 256), (2048, 256), (2048,))),
+        "small_512x512x128": (only, ((512, 128), (512, 128))),
         "small_bias_gelu": (linear_gelu, ((512, 512), (512, 512), (512,))),
     },
     "decode": {
         **{f"decode_{m}x4096x4096": _decode(only, m, 4096, 4096) for m in (1, 2, 4, 8, 16)},
         **{f"decode_residual_{m}x4096x14336": _decode(residual, m, 4096, 14336) for m in (1, 8)},
         **{f"decode_gated_{m}x14336x4096": _decode(gated, m, 14336, 4096) for m in (1, 8)},
+        **{f"decode_{m}x6144x4096": _decode(only, m, 6144, 4096) for m in (1, 4)},
+        **{f"decode_{m}x8192x8192": _decode(only, m, 8192, 8192) for m in (1, 8)},
+        **{f"decode_{m}x4096x2048": _decode(only, m, 4096, 2048) for m in (1, 16)},
+        **{f"decode_{m}x11008x4096": _decode(only, m, 11008, 4096) for m in (1, 16)},
+        "decode_1x2048x2048": _decode(only, 1, 2048, 2048),
+        "decode_vocabulary_1": _decode(only, 1, 128256, 4096),
         "decode_vocabulary_4": _decode(only, 4, 128256, 2048),
         "decode_64": _decode(only, 64, 4096, 4096),
     },
     "batched": {
         "bmm_64x512x512x64": (batched, ((64, 512, 64), (64, 64, 512))),
         "bmm_192x128x128x64": (batched, ((192, 128, 64), (192, 64, 128))),
+        "bmm_96x64x64x64": (batched, ((96, 64, 64), (96, 64, 64))),
+        "bmm_512x128x128x32": (batched, ((512, 128, 32), (512, 32, 128))),
+        "bmm_192x128x64x128": (batched, ((192, 128, 128), (192, 128, 64))),
         "bmm_16x1024": (batched, ((16, 1024, 1024), (16, 1024, 1024))),
     },
 }
