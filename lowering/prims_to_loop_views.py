@@ -59,7 +59,8 @@ def flip(op: prims.FlipOp, x: Access) -> Access:
     index: list[Any] = list(dim_symbols(len(x.shape)))
     for k in map(int, op.exprs("dims")):
         index[k] = x.shape[k] - 1 - index[k]
-    return _view(op, x, index)
+    # no strides say it, but for dims of size 1, and there it is new memory too
+    return _view(op, x, index)._replace(copied=True)
 
 
 def reshape(op: prims.ReshapeOp, x: Access) -> Access:

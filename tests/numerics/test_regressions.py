@@ -62,6 +62,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x, i: x.index_add(0, i, x).narrow(0, 0, 3).zero_(),
         (torch.ones(3, 2), torch.tensor([2, 0, 1])),
     ),
+    "flip of one element": (lambda x: x.reshape([-1]).flip(-1), (torch.tensor(3),)),
     "atan2 of a constant": (lambda x: torch.atan2(torch.full_like(x, 2.5), x), (torch.randn(19),)),
 }
 
