@@ -163,6 +163,7 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None, 
         (
             "aten-canonicalize",
             "aten-patterns",
+            *(["aten-fuse-attention"] if options.numerics != "eager" else []),
             "aten-attention",
             "aten-channels-last",
             *(["aten-devices", "aten-pad-products"] if gpu else []),

@@ -15,6 +15,7 @@ PASSES: dict[str, str] = {
     "aten-canonicalize": f"{_HERE}.aten_canonicalize:AtenCanonicalize",
     "aten-patterns": f"{_HERE}.aten_patterns:AtenPatterns",
     "aten-attention": f"{_HERE}.aten_attention:AtenAttention",
+    "aten-fuse-attention": f"{_HERE}.aten_fuse_attention:AtenFuseAttention",
     "aten-fold-batch-norm": f"{_HERE}.aten_fold_batch_norm:AtenFoldBatchNorm",
     "aten-fuse-convolutions": f"{_HERE}.aten_fuse_convolutions:AtenFuseConvolutions",
     "aten-freeze": f"{_HERE}.aten_freeze:AtenFreeze",
@@ -47,7 +48,14 @@ docstring whose first line says what it does. One that counts things has a field
 """
 
 LEVELS: dict[str, tuple[str, ...]] = {
-    "aten": ("aten-canonicalize", "aten-patterns", "aten-attention", "aten-channels-last", "aten-choose-products"),
+    "aten": (
+        "aten-canonicalize",
+        "aten-patterns",
+        "aten-fuse-attention",
+        "aten-attention",
+        "aten-channels-last",
+        "aten-choose-products",
+    ),
     "prims": ("aten-to-prims", "prims-canonicalize"),
     "loop": ("prims-to-loop",),
     "kernel": ("loop-fuse", "share-kernels", "loop-schedule", "launch-together"),

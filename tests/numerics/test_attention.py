@@ -11,6 +11,7 @@ from torch import Tensor
 
 from lamella.driver import explain, lamella
 from lamella.frontend.explain import Explanation
+from lamella.lowering import aten_fuse_attention
 
 
 @pytest.fixture(autouse=True)
@@ -125,3 +126,70 @@ def test_heads_that_were_repeated(queries: int) -> None:
     check(torch.compile(model, backend=lamella), model, q, k, v, torch.rand(2, 1, queries, 11) < 0.8)
     (graph,) = explained(model, q, k, v, None).graphs
     assert [len(graph.kernels), len(graph.calls)] == [0, 1]
+
+
+def written_out(kind: str) -> Any:
+    """Attention as people write it."""
+
+    def model(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        if kind == "batched":
+            scores = torch.bmm(q[0], k[0].transpose(1, 2)) / 4
+            scores = scores if mask is None else scores + mask
+            return torch.bmm(scores.softmax(-1), v[0])[None]
+        scores = q @ k.transpose(-1, -2)
+        scores = {"times": scores * 0.25, "over": scores / 4.0, "plain": scores}[kind]
+        return (scores if mask is None else mask + scores).softmax(-1) @ v
+
+    return model
+
+
+def fused_calls(graph: Any) -> int:
+    return sum("scaled_dot_product" in call.name for call in graph.calls)
+
+
+@pytest.mark.parametrize("kind", ["times", "over", "plain", "batched"])
+@pytest.mark.parametrize("mask", ["none", "row", "heads"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_attention_that_is_written_out(monkeypatch: pytest.MonkeyPatch, kind: str, mask: str, dtype: Any) -> None:
+    monkeypatch.setattr(aten_fuse_attention, "LEAST", {"f32": 1, "bf16": 1})
+    q, k, v = inputs(1 if kind == "batched" else 2, 4, 4, 24, 40, 16, dtype)
+    masks = {"none": None, "row": torch.randn(24, 40, dtype=dtype), "heads": torch.randn(4, 24, 40, dtype=dtype)}
+    model = written_out(kind)
+    with torch.no_grad():
+        check(torch.compile(model, backend=lamella, options={"cache": False}), model, q, k, v, masks[mask])
+    (graph,) = explained(model, q, k, v, masks[mask]).graphs
+    assert fused_calls(graph) == 1 and "attention written out" in str(graph)
+
+
+@torch.no_grad()
+def test_a_query_that_sees_nothing_is_nan_where_softmax_is_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aten_fuse_attention, "LEAST", {"f32": 1})
+    q, k, v = inputs(2, 4, 4, 24, 40, 16, torch.float32)
+    mask = torch.zeros(2, 1, 24, 40)
+    mask[0, 0, 3] = -torch.inf
+    mask[1, 0, 5, 7:] = -torch.inf
+    k[1, 2, 5] = torch.nan
+    model = written_out("times")
+    run = torch.compile(model, backend=lamella, options={"cache": False})
+    torch.testing.assert_close(run(q, k, v, mask), model(q, k, v, mask), equal_nan=True)
+    assert run(q, k, v, mask)[0, :, 3].isnan().all()
+
+
+@torch.no_grad()
+def test_sizes_of_attention_that_is_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aten_fuse_attention, "LEAST", {"f32": 1})
+    model = written_out("times")
+    run = torch.compile(model, backend=lamella, dynamic=True, options={"cache": False})
+    for batch, queries, keys in ((2, 24, 40), (3, 17, 5), (1, 64, 64)):
+        q, k, v = inputs(batch, 4, 4, queries, keys, 16, torch.float32)
+        check(run, model, q, k, v, torch.randn(queries, keys))
+
+
+def test_attention_that_is_written_out_stays_where_it_is_trained_or_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    q, k, v = inputs(1, 2, 2, 24, 24, 16, torch.float32)
+    assert not fused_calls(explained(written_out("times"), q, k, v, None).graphs[0])
+    monkeypatch.setattr(aten_fuse_attention, "LEAST", {"f32": 1})
+    q, k, v = (t.requires_grad_() for t in (q, k, v))
+    told = explain(written_out("times"), q, k, v, None)
+    assert [graph.kind for graph in told.graphs] == ["forward"]
+    assert not any(map(fused_calls, told.graphs))

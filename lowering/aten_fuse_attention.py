@@ -1,0 +1,211 @@
+"""aten to aten: attention that is written out becomes a call of ATen's fused kernel on the CPU.
+
+    bmm(softmax(scale * bmm(q, k^T) + mask), v) = attention(q, k, v, mask, scale)
+
+The scores, which are as long as queries times keys, are never stored. That pays where they are many, and for f16 and
+bf16, which the kernel keeps in f32 meanwhile. Of a query that sees nothing (all of its mask is -inf) the kernel gives
+0, softmax NaN: the NaNs are put in. A backward reads the result of softmax: where one follows, nothing is changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, SSAValue
+from xdsl.passes import ModulePass
+
+from ..dialects import expr
+from ..dialects.aten import AtenOp, lookup
+from ..dialects.expr import Dim
+from ..dialects.hints import size_hints
+from ..dialects.tensor import TensorType
+from .decompositions_attention import FLASH
+from .fuse_cost import Hints
+from .origins import origins
+
+LEAST: Final = {"f32": 1 << 20, "bf16": 1 << 14, "f16": 1 << 14}
+"""Scores from which on the kernel is faster, by dtype."""
+
+QUERIES = 16
+"""Queries of a head from which on it is."""
+
+_VIEWS: Final = frozenset({"aten.view", "aten._unsafe_view", "aten.expand", "aten.reshape"})
+
+
+@dataclass(frozen=True)
+class AtenFuseAttention(ModulePass):
+    """Call ATen's fused kernel for attention that is written out."""
+
+    name = "aten-fuse-attention"
+    statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        hints = Hints(size_hints(op))
+        lines: list[str] = []
+        for function in [f for f in op.ops if isinstance(f, FuncOp) and not f.is_declaration]:
+            for product in [o for o in function.body.block.ops if isinstance(o, AtenOp) and o.name == "aten.bmm"]:
+                found = _match(product)
+                if found is not None and found.pays(hints):
+                    place = next((o.place for o in origins(product.location)), "")
+                    lines.append(f"attention written out{f' at {place}' if place else ''} calls ATen's fused kernel")
+                    found.replace()
+        self.statistics["calls"] = len(lines)
+        if lines:
+            before = op.attributes.get("lamella.decisions")
+            known = before.data if isinstance(before, ArrayAttr) else ()
+            op.attributes["lamella.decisions"] = ArrayAttr([*known, *map(StringAttr, dict.fromkeys(lines))])
+
+
+@dataclass
+class _Attention:
+    """One that is written out; `query`, `key_transposed` and `value` are the operands of its products."""
+
+    product: AtenOp
+    query: SSAValue
+    key_transposed: SSAValue
+    value: SSAValue
+    shape: tuple[Dim, ...]
+    """Of the scores: batch, heads, queries, keys."""
+    scale: float
+    mask: SSAValue | None
+
+    def pays(self, hints: Hints) -> bool:
+        scores = 1
+        for n in self.shape:
+            scores *= hints.size(n)
+        least = LEAST.get(_type(self.query).dtype)
+        return least is not None and scores >= least and hints.size(self.shape[2]) >= QUERIES
+
+    def replace(self) -> None:
+        batch, heads, queries, keys = self.shape
+        q, v = _type(self.query), _type(self.value)
+        size = q.shape[2]
+        query = self._split(self.query, (batch, heads, queries, size))
+        key = self._split(self._transposed(self.key_transposed), (batch, heads, keys, size))
+        value = self._split(self.value, (batch, heads, keys, size))
+        mask = None if self.mask is None else self._with_rank_four(self.mask)
+        t = TensorType.get((batch, heads, queries, size), q.dtype)
+        rows = TensorType.get((batch, heads, queries), "f32")
+        call = self._add(FLASH, [query, key, value, 0.0, False, mask, self.scale], [t, rows])
+        if mask is not None:
+            row = _type(mask).with_(shape=[*_type(mask).shape[:3], 1], strides=None)
+            most = self._call("aten.amax", row, mask, (-1,), True)
+            blind = self._call("aten.eq.Scalar", row.with_(dtype="i1"), most, -math.inf)
+            call = self._call("aten.where.ScalarSelf", t, blind, math.nan, call)
+        result = self.product.results[0]
+        result.replace_all_uses_with(self._call("aten.view", _type(result), call, (v.shape[0], queries, size)))
+
+    def _split(self, operand: SSAValue, shape: tuple[Dim, ...]) -> SSAValue:
+        """The batch as batch and heads: a view of any layout."""
+        t = _type(operand)
+        outer, *inner = t.strides
+        strides = (expr.normal(cast(Any, outer) * shape[1]), outer, *inner)
+        return self._call("aten.view", t.with_(shape=shape, strides=strides), operand, shape)
+
+    def _transposed(self, operand: SSAValue) -> SSAValue:
+        t = _type(operand)
+        (a, b, c), (x, y, z) = t.shape, t.strides
+        return self._call("aten.transpose.int", t.with_(shape=(a, c, b), strides=(x, z, y)), operand, 1, 2)
+
+    def _with_rank_four(self, mask: SSAValue) -> SSAValue:
+        while (t := _type(mask)).rank < 4:
+            first = expr.normal(cast(Any, t.shape[0]) * t.strides[0])
+            mask = self._call("aten.unsqueeze", t.with_(shape=(1, *t.shape), strides=(first, *t.strides)), mask, 0)
+        return mask
+
+    def _call(self, name: str, t: TensorType, *arguments: Any) -> SSAValue:
+        return self._add(name, arguments, [t])
+
+    def _add(self, name: str, arguments: Sequence[Any], types: Sequence[TensorType]) -> SSAValue:
+        cls = lookup(name)
+        assert cls is not None
+        made = cls.call(arguments, types, self.product.location)
+        cast(Block, self.product.parent).insert_op_before(made, self.product)
+        return made.results[0]
+
+
+def _match(product: AtenOp) -> _Attention | None:
+    """What a product of the result of softmax is, where nothing else reads what lies between."""
+    weights, value = product.operands
+    softmax = _only(_through_views(weights), "aten._softmax")
+    if softmax is None or softmax.arg("half_to_float") is not False:
+        return None
+    scores = softmax.operands[0]
+    rank = _type(scores).rank
+    if softmax.arg("dim") not in (-1, rank - 1) or rank not in (3, 4):
+        return None
+    mask: SSAValue | None = None
+    inner = scores
+    if (sum_ := _only(inner, "aten.add.Tensor")) is not None and len(sum_.operands) == 2 and sum_.arg("alpha") == 1:
+        inner, mask = sum_.operands
+        if _product_of(inner) is None:
+            inner, mask = mask, inner
+    found = _product_of(inner)
+    if found is None or _type(inner).shape != _type(scores).shape:
+        return None
+    first, scale = found
+    query, key = first.operands
+    shape = _type(scores).shape
+    shape = shape if rank == 4 else (1, *shape)
+    if not _type(weights).shape[1:] == _type(first.results[0]).shape[1:] == shape[2:]:
+        return None
+    types = [_type(v) for v in (query, key, value, scores, *(() if mask is None else (mask,)))]
+    q, k, v = types[:3]
+    if any(t.dtype != q.dtype or t.device != "cpu" for t in types) or q.shape[2] != v.shape[2]:
+        return None
+    if not (q.is_contiguous and k.strides[1] == 1 and v.strides[2] == 1):
+        return None
+    if mask is not None and not _is_mask(_type(mask), shape):
+        return None
+    return _Attention(product, query, key, value, shape, scale, mask)
+
+
+def _is_mask(t: TensorType, shape: tuple[Dim, ...]) -> bool:
+    """Whether it is added to scores of that shape, with rows that are neighbours in memory."""
+    if not 2 <= t.rank <= 4 or t.shape[-1] != shape[3] or t.strides[-1] != 1:
+        return False
+    return all(n in (1, m) for n, m in zip(t.shape, shape[4 - t.rank :], strict=True))
+
+
+def _product_of(v: SSAValue) -> tuple[AtenOp, float] | None:
+    """The product of matrices that a value is, and the number that it is multiplied by."""
+    scale = 1.0
+    for name in ("aten.mul.Tensor", "aten.mul.Scalar", "aten.div.Tensor", "aten.div.Scalar"):
+        op = _only(v, name)
+        if op is not None and len(op.operands) == 1 and isinstance(number := op.args()[1], (int, float)):
+            if number == 0 or not math.isfinite(number):
+                return None
+            scale = 1.0 / number if ".div" in name else float(number)
+            v = op.operands[0]
+            break
+    product = _only(_through_views(v), "aten.bmm")
+    return None if product is None else (product, scale)
+
+
+def _through_views(v: SSAValue) -> SSAValue:
+    """What a value is a view of, with the same elements in order, where nothing else reads that."""
+    while isinstance(op := v.owner, AtenOp) and op.name in _VIEWS and _is_read_once(v):
+        if expr.product(_type(op.operands[0]).shape) != expr.product(_type(v).shape):
+            break
+        v = op.operands[0]
+    return v
+
+
+def _only(v: SSAValue, name: str) -> AtenOp | None:
+    """The op of that name that makes a value which one op reads."""
+    op = v.owner
+    return op if isinstance(op, AtenOp) and op.name == name and _is_read_once(v) else None
+
+
+def _is_read_once(v: SSAValue) -> bool:
+    return len(list(v.uses)) == 1
+
+
+def _type(v: SSAValue) -> TensorType:
+    return cast(TensorType, v.type)

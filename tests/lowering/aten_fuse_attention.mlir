@@ -1,0 +1,52 @@
+// RUN: lamella-opt %s -p 'aten-fuse-attention,aten-canonicalize' | filecheck %s
+
+// CHECK: lamella.decisions = ["attention written out
+// CHECK-LABEL: func.func @batched(
+// CHECK-NEXT: [[Q:%\w+]] = aten.view(%q, [1, 64, 256, 16]) : (!sym.t<[64, 256, 16], f32>) -> !sym.t<[1, 64, 256, 16], f32>
+// CHECK-NEXT: [[T:%\w+]] = aten.transpose.int(%k, 1, 2) : (!sym.t<[64, 16, 256], f32, strides=[4096, 1, 16]>) -> !sym.t<[64, 256, 16], f32>
+// CHECK-NEXT: [[K:%\w+]] = aten.view([[T]], [1, 64, 256, 16])
+// CHECK-NEXT: [[V:%\w+]] = aten.view(%v, [1, 64, 256, 16])
+// CHECK-NEXT: [[Y:%\w+]], %{{\w+}} = aten._scaled_dot_product_flash_attention_for_cpu([[Q]], [[K]], [[V]], scale = 0.125)
+// CHECK-NEXT: [[R:%\w+]] = aten.view([[Y]], [64, 256, 16])
+// CHECK-NEXT: func.return [[R]]
+func.func @batched(%q: !sym.t<[64, 256, 16], f32>, %k: !sym.t<[64, 16, 256], f32, strides=[4096, 1, 16]>, %v: !sym.t<[64, 256, 16], f32>) -> !sym.t<[64, 256, 16], f32> {
+  %s = aten.bmm(%q, %k) : (!sym.t<[64, 256, 16], f32>, !sym.t<[64, 16, 256], f32, strides=[4096, 1, 16]>) -> !sym.t<[64, 256, 256], f32>
+  %d = aten.div.Tensor(%s, 8) : (!sym.t<[64, 256, 256], f32>) -> !sym.t<[64, 256, 256], f32>
+  %p = aten._softmax(%d, -1, false) : (!sym.t<[64, 256, 256], f32>) -> !sym.t<[64, 256, 256], f32>
+  %y = aten.bmm(%p, %v) : (!sym.t<[64, 256, 256], f32>, !sym.t<[64, 256, 16], f32>) -> !sym.t<[64, 256, 16], f32>
+  func.return %y : !sym.t<[64, 256, 16], f32>
+}
+
+// Heads, a mask and symbolic sizes. What softmax makes of a row of -inf is put in.
+// CHECK-LABEL: func.func @heads(
+// CHECK: [[M:%\w+]] = aten.unsqueeze(%m, 0) : (!sym.t<[s1, s1], bf16>) -> !sym.t<[1, s1, s1], bf16>
+// CHECK-NEXT: [[N:%\w+]] = aten.unsqueeze([[M]], 0)
+// CHECK-NEXT: [[Y:%\w+]], %{{\w+}} = aten._scaled_dot_product_flash_attention_for_cpu({{.*}}, attn_mask = [[N]], scale = 0.5) : {{.*}} -> (!sym.t<[s0, 4, s1, 16], bf16>, !sym.t<[s0, 4, s1], f32>)
+// CHECK-NEXT: [[A:%\w+]] = aten.amax([[N]], [-1], true) : (!sym.t<[1, 1, s1, s1], bf16>) -> !sym.t<[1, 1, s1, 1], bf16>
+// CHECK-NEXT: [[B:%\w+]] = aten.eq.Scalar([[A]], -inf)
+// CHECK-NEXT: [[W:%\w+]] = aten.where.ScalarSelf([[B]], nan, [[Y]])
+// CHECK-NEXT: aten.view([[W]], [4*s0, s1, 16])
+func.func @heads(%q: !sym.t<[4*s0, s1, 16], bf16>, %k: !sym.t<[4*s0, 16, s1], bf16, strides=[16*s1, 1, 16]>, %v: !sym.t<[4*s0, s1, 16], bf16>, %m: !sym.t<[s1, s1], bf16>, %n: !sym.int<s0>) -> !sym.t<[4*s0, s1, 16], bf16> {
+  %s = aten.bmm(%q, %k) : (!sym.t<[4*s0, s1, 16], bf16>, !sym.t<[4*s0, 16, s1], bf16, strides=[16*s1, 1, 16]>) -> !sym.t<[4*s0, s1, s1], bf16>
+  %u = aten.view(%s, [s0, 4, s1, s1]) : (!sym.t<[4*s0, s1, s1], bf16>) -> !sym.t<[s0, 4, s1, s1], bf16>
+  %d = aten.mul.Tensor(%u, 0.5) : (!sym.t<[s0, 4, s1, s1], bf16>) -> !sym.t<[s0, 4, s1, s1], bf16>
+  %a = aten.add.Tensor(%m, %d) : (!sym.t<[s1, s1], bf16>, !sym.t<[s0, 4, s1, s1], bf16>) -> !sym.t<[s0, 4, s1, s1], bf16>
+  %p = aten._softmax(%a, -1, false) : (!sym.t<[s0, 4, s1, s1], bf16>) -> !sym.t<[s0, 4, s1, s1], bf16>
+  %e = aten.expand(%p, [s0, 4, s1, s1]) : (!sym.t<[s0, 4, s1, s1], bf16>) -> !sym.t<[s0, 4, s1, s1], bf16>
+  %w = aten.view(%e, [4*s0, s1, s1]) : (!sym.t<[s0, 4, s1, s1], bf16>) -> !sym.t<[4*s0, s1, s1], bf16>
+  %y = aten.bmm(%w, %v) : (!sym.t<[4*s0, s1, s1], bf16>, !sym.t<[4*s0, s1, 16], bf16>) -> !sym.t<[4*s0, s1, 16], bf16>
+  func.return %y : !sym.t<[4*s0, s1, 16], bf16>
+}
+
+// Weights that something else reads, as a backward does, and a softmax over queries.
+// CHECK-LABEL: func.func @read(
+// CHECK-NOT: flash
+func.func @read(%q: !sym.t<[64, 256, 16], f32>, %k: !sym.t<[64, 16, 256], f32, strides=[4096, 1, 16]>, %v: !sym.t<[64, 256, 16], f32>) -> (!sym.t<[64, 256, 16], f32>, !sym.t<[64, 256, 256], f32>, !sym.t<[64, 256, 16], f32>) {
+  %s = aten.bmm(%q, %k) : (!sym.t<[64, 256, 16], f32>, !sym.t<[64, 16, 256], f32, strides=[4096, 1, 16]>) -> !sym.t<[64, 256, 256], f32>
+  %p = aten._softmax(%s, -1, false) : (!sym.t<[64, 256, 256], f32>) -> !sym.t<[64, 256, 256], f32>
+  %y = aten.bmm(%p, %v) : (!sym.t<[64, 256, 256], f32>, !sym.t<[64, 256, 16], f32>) -> !sym.t<[64, 256, 16], f32>
+  %t = aten.bmm(%q, %k) : (!sym.t<[64, 256, 16], f32>, !sym.t<[64, 16, 256], f32, strides=[4096, 1, 16]>) -> !sym.t<[64, 256, 256], f32>
+  %o = aten._softmax(%t, 1, false) : (!sym.t<[64, 256, 256], f32>) -> !sym.t<[64, 256, 256], f32>
+  %z = aten.bmm(%o, %v) : (!sym.t<[64, 256, 256], f32>, !sym.t<[64, 256, 16], f32>) -> !sym.t<[64, 256, 16], f32>
+  func.return %y, %p, %z : !sym.t<[64, 256, 16], f32>, !sym.t<[64, 256, 256], f32>, !sym.t<[64, 256, 16], f32>
+}
