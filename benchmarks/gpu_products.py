@@ -69,6 +69,14 @@ def gated(x: Any, w: Any, v: Any) -> Any:
     return F.silu(F.linear(x, w)) * F.linear(x, v)
 
 
+def quantized(x: Any, w: Any, s: Any) -> Any:
+    return F.linear(x, w.to(x.dtype)) * s
+
+
+def quantized_before(x: Any, w: Any, s: Any) -> Any:
+    return F.linear(x, w.to(x.dtype) * s[:, None])
+
+
 def batched(x: Any, y: Any) -> Any:
     return torch.bmm(x, y)
 
@@ -115,6 +123,12 @@ GROUPS: dict[str, dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]] = {
         "decode_vocabulary_4": _decode(only, 4, 128256, 2048),
         "decode_64": _decode(only, 64, 4096, 4096),
     },
+    "quantized": {
+        **{f"i8_{m}x4096x4096": (quantized, ((m, 4096), ("i8", 4096, 4096), (4096,))) for m in (1, 4, 16, 64)},
+        **{f"i8_{m}x4096x14336": (quantized, ((m, 14336), ("i8", 4096, 14336), (4096,))) for m in (1, 8)},
+        "i8_before_8x4096x4096": (quantized_before, ((8, 4096), ("i8", 4096, 4096), (4096,))),
+        "i8_2048x4096x4096": (quantized, ((2048, 4096), ("i8", 4096, 4096), (4096,))),
+    },
     "batched": {
         "bmm_64x512x512x64": (batched, ((64, 512, 64), (64, 64, 512))),
         "bmm_192x128x128x64": (batched, ((192, 128, 64), (192, 64, 128))),
@@ -124,6 +138,13 @@ GROUPS: dict[str, dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]] = {
         "bmm_16x1024": (batched, ((16, 1024, 1024), (16, 1024, 1024))),
     },
 }
+
+
+def made(shapes: Sequence[Any], dtype: torch.dtype, device: str) -> list[Any]:
+    """Tensors of a case; a shape that begins with `i8` is one of bytes."""
+    found = arguments([s[1:] if s[0] == "i8" else s for s in shapes], dtype, device)
+    scaled = [t / t.shape[-1] ** 0.25 for t in found]
+    return [(10 * t).to(torch.int8) if s[0] == "i8" else t for s, t in zip(shapes, scaled, strict=True)]
 
 
 # Compiling
@@ -178,7 +199,7 @@ def loaded(v: Variant, target: GpuTarget) -> Callable[..., Any]:
 
 def copies(shapes: Sequence[Any], dtype: torch.dtype) -> list[list[Any]]:
     """Arguments as often as caches need."""
-    first = [t / t.shape[-1] ** 0.25 for t in arguments(shapes, dtype, "cuda")]
+    first = made(shapes, dtype, "cuda")
     size = sum(t.nbytes for t in first)
     return [first, *([t.clone() for t in first] for _ in range(min(15, CACHES // size)))]
 
@@ -209,14 +230,14 @@ class Case:
     def flops(self) -> float:
         f, shapes = GROUPS[self.group][self.name]
         first, second = shapes[:2]
-        rows, columns = math.prod(first), second[-1] if self.group in ("square", "batched") else second[0]
+        rows, columns = math.prod(first), second[-1] if self.group in ("square", "batched") else second[-2]
         return 2.0 * rows * columns * (2 if f is gated else 1)
 
 
 def prepared(name: str, group: str, dtype: str, target: GpuTarget, most: int) -> Case:
     f, shapes = GROUPS[group][name]
     start = time.perf_counter()
-    args = arguments(shapes, DTYPES.get(dtype, torch.float32), "meta")
+    args = made(shapes, DTYPES.get(dtype, torch.float32), "meta")
     found = variants(f, args, target, dtype == "tf32", most)
     return Case(name, group, dtype, found, time.perf_counter() - start)
 

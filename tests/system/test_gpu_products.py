@@ -55,7 +55,18 @@ INTEGERS = f"""
     func.return %0 : {SUMS}
   }}
 """
-PROGRAMS = {"linear": LINEAR, "batched": BATCHED, "one row": ONE_ROW, "integers": INTEGERS}
+QX, QW, QS, QY = tensor("8, 48"), tensor("40, 48", "i8"), tensor("40"), tensor("8, 40")
+QB, QT = tensor("40, 48"), tensor("48, 40", strides="1, 48")
+QUANTIZED = f"""
+  func.func @main(%x: {QX}, %w: {QW}, %s: {QS}) -> {QY} {{
+    %c = aten._to_copy(%w, dtype = bf16) : ({QW}) -> {QB}
+    %t = aten.t(%c) : ({QB}) -> {QT}
+    %0 = aten.mm(%x, %t) : ({QX}, {QT}) -> {QY}
+    %1 = aten.mul.Tensor(%0, %s) : ({QY}, {QS}) -> {QY}
+    func.return %1 : {QY}
+  }}
+"""
+PROGRAMS = {"quantized": QUANTIZED, "linear": LINEAR, "batched": BATCHED, "one row": ONE_ROW, "integers": INTEGERS}
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="needs triton")
