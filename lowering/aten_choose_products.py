@@ -16,10 +16,10 @@ from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
+from ..dialects.flow import bodies
 from ..dialects.hints import size_hints
 from .aten_to_prims import TABLES as TABLES  # they fill the table of rules, which tells what becomes kernels
 from .fuse_cost import Hints
@@ -96,5 +96,4 @@ class AtenChooseProducts(ModulePass):
 
 def products_in(module: ModuleOp) -> list[Product]:
     """The products of a module in order."""
-    functions = [f for f in module.ops if isinstance(f, FuncOp) and not f.is_declaration]
-    return [p for f in functions for o in f.body.block.ops if (p := product_of(o)) is not None]
+    return [p for body in bodies(module) for o in body.block.ops if (p := product_of(o)) is not None]

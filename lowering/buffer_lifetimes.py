@@ -9,7 +9,7 @@ import torch
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects.aten import AtenOp
-from ..dialects.flow import TERMINATORS, FlowOp
+from ..dialects.flow import TERMINATORS, FlowOp, IfOp, ScanOp, YieldOp
 from ..dialects.loop import LaunchOp, ViewOp
 from ..dialects.tensor import TensorType
 
@@ -91,8 +91,8 @@ class Lifetimes:
                 self.of[result] = (own, *_union(self.of.get(v, ()) for v in possible))
             return
         own = self._make(result, position)
-        if own is not None and isinstance(op, FlowOp):  # a region may yield what it was given
-            self.of[result] = (own, *_union(self.of.get(v, ()) for v in op.operands))
+        if own is not None and isinstance(op, FlowOp):
+            self.of[result] = (own, *_union(self.of.get(v, ()) for v in given_back(op, i)))
 
 
 def steps(ops: Iterable[Operation]) -> list[list[Operation]]:
@@ -110,6 +110,33 @@ def steps(ops: Iterable[Operation]) -> list[list[Operation]]:
 
 def _union(groups: Iterable[Sequence[Memory]]) -> tuple[Memory, ...]:
     return tuple(dict.fromkeys(m for group in groups for m in group))
+
+
+def given_back(op: FlowOp, result: int) -> list[SSAValue]:
+    """The operands that a result of control flow may turn out to be: those that a region yields as it got them."""
+    args = op.args()
+    if isinstance(op, IfOp):
+        found = {1 + j for region in op.regions for j in _yielded(region.block)[result]}
+    elif isinstance(op, ScanOp) and result >= op.counts[0]:
+        found: set[int] = set()  # slices are copied
+    else:
+        yielded, found, new = _yielded(op.regions[-1].block), set[int](), {result}
+        while new:  # what comes in round after round
+            found |= new
+            new = {j for i in new if i < len(yielded) for j in yielded[i]} - found
+    return [v for j in found if isinstance(v := args[j], SSAValue)]
+
+
+def _yielded(block: Block) -> list[set[int]]:
+    """For each value that a region yields, the numbers of the arguments that it may be."""
+    inside = Lifetimes(block)
+    numbers: dict[SSAValue, int] = {a: j for j, a in enumerate(block.args)}
+    last = block.last_op
+    assert isinstance(last, YieldOp)
+    return [
+        {numbers[m.value] for m in inside.of.get(v, ()) if m.value in numbers} if isinstance(v, SSAValue) else set()
+        for v in last.args()
+    ]
 
 
 def aliased(op: AtenOp, result: int) -> tuple[list[SSAValue], list[SSAValue]]:
