@@ -34,6 +34,7 @@ from .tile_extent import at_most
 from .tt_body import KernelBody, memory_element
 from .tt_builder import TtBuilder
 from .tt_contraction import DESCRIPTORS, DOT
+from .tt_forms import body_in_forms
 from .tt_index import MOST, Index, Number, Place, known
 from .tt_loops import tile_of
 from .tt_rounded import rounded
@@ -117,7 +118,7 @@ def triton_function(kernel: KernelOp, segments: int = 1) -> tt.FuncOp:
     body.threads = 32 * warps.value.data
     body.rounded = rounded(kernel)
     _enter_grid(body, kernel, start)
-    body.block(kernel.body.block)
+    body_in_forms(body, kernel)
     b.effect(tt.ReturnOp, ())
     function.attributes["lamella.grid"] = IndexAttr.get([_programs(kernel)])
     function.attributes["lamella.sizes"] = kernel.sizes

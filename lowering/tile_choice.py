@@ -21,6 +21,7 @@ from .gpu_target import GpuTarget
 from .schedule_access import Access, accesses, buffer_of, stride, type_of
 from .tile_extent import at_most
 from .tile_phases import ordered_dims
+from .tt_forms import HELD
 
 THREAD = 16
 """Bytes that a thread moves with one instruction."""
@@ -102,6 +103,8 @@ class Tiling:
         self.pinned = {s.name for o in self.loops for d in o.dims for s in expr.symbols(d.lo) | expr.symbols(d.hi)}
         self.pinned |= ordered_dims(kernel)
         self._is_long = False
+        self.held: dict[str, int] = {}
+        """Sizes up to which rows are held whose length is a symbol."""
         self.kept = {
             s.name
             for a in self.found
@@ -276,9 +279,11 @@ class Tiling:
     def _row(self, chain: list[tuple[ForOp, LoopDim]], vector: LoopDim | None) -> int:
         """Tiles of nested loops; how many points they have together."""
         sizes = {d.name: power(self._size(d)) for _, d in chain}
-        known = all(at_most(d) is not None for _, d in chain)
+        symbols = {d.hi: d.name for _, d in chain if at_most(d) is None}
+        known = not symbols or (len(self._outer()) > 1 and set(symbols) <= set(self.kernel.sizes))
         whole = math.prod(sizes.values())
         if known and whole <= ROW // power(max(self._read_again(), 1)):
+            self.held |= {expr.text(hi): sizes[name] for hi, name in symbols.items()}
             return self._fill(chain, vector, whole)
         self._is_long = True
         if not self._read_again():
@@ -374,6 +379,8 @@ class Tiling:
 
     def _write(self, elements: int, per_thread: int) -> None:
         """Set the attributes, for a tile of so many elements."""
+        if self.held:
+            self.kernel.attributes[HELD] = DictionaryAttr({k: IntegerAttr(n, i64) for k, n in self.held.items()})
         _set(self.kernel, self.tiles)
         for o, tiles in self.loop_tiles.items():
             _set(o, tiles)

@@ -59,6 +59,8 @@ class KernelBody:
         """Buffers that it writes where data says."""
         self.zero_beyond = False
         """Whether lanes that are no points read zero; else anything."""
+        self.limits: dict[sympy.Symbol, int] = {}
+        """Sizes that are at most so large: see tt_forms."""
         self.threads = 128
         """Of a program."""
         self.rounded: frozenset[Operation] = frozenset()

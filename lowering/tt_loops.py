@@ -15,6 +15,7 @@ from ..dialects.tt_types import bool_attr, element_of
 from .address import multiple_of
 from .llvm_properties import KernelError
 from .tile_extent import at_most
+from .tt_forms import most_of
 from .tt_index import MOST, Index, Number, Place, known
 from .tt_reductions import Reduction, across, combine, identity, in_shape, make
 from .tt_scalar import HALVES, narrowed, widened
@@ -92,7 +93,7 @@ class TileLoop:
 
     def _fits(self, d: LoopDim) -> bool:
         """Whether all points of a dim are in one tile."""
-        most, tile = at_most(d), self.tiles[d.name]
+        most, tile = most_of(d, self.body.limits), self.tiles[d.name]
         return d.extent == 1 or (tile > 1 and most is not None and most <= tile)
 
     def _nest(self, depth: int, values: Sequence[SSAValue], looped: bool) -> list[SSAValue]:

@@ -30,6 +30,26 @@ builtin.module {
 
 // -----
 
+// A row whose length is a symbol is held where it is as short as when it was compiled.
+builtin.module attributes {lamella.hints = {s1 = 1000 : i64}} {
+  func.func @main(%x: !sym.t<[s0, s1], f32, device=cuda:0>) -> !sym.t<[s0, s1], f32, device=cuda:0> {
+    %0 = loop.nest [d0 = s0] reduce [r0 = s1] combine [max] {
+      %1 = loop.load %x[d0, r0] : !sym.t<[s0, s1], f32, device=cuda:0>
+      loop.yield %1 : f32
+    } : !sym.t<[s0], f32, device=cuda:0>
+    %2 = loop.nest [d0 = s0, d1 = s1] {
+      %3 = loop.load %x[d0, d1] : !sym.t<[s0, s1], f32, device=cuda:0>
+      %4 = loop.load %0[d0] : !sym.t<[s0], f32, device=cuda:0>
+      %5 = arith.subf %3, %4 : f32
+      loop.yield %5 : f32
+    } : !sym.t<[s0, s1], f32, device=cuda:0>
+    func.return %2 : !sym.t<[s0, s1], f32, device=cuda:0>
+  }
+}
+// CHECK: loop.kernel @{{.*}} grid [d0 = s0] attributes {{.*}}held = {s1 = 1024 : i64}
+
+// -----
+
 // Several short rows make up a tile.
 builtin.module {
   func.func @main(%x: !sym.t<[1000000, 60], f32, device=cuda:0>) -> !sym.t<[1000000], f32, device=cuda:0> {
