@@ -1,9 +1,9 @@
 // RUN: lamella-opt %s --to kernel | filecheck %s --check-prefix KERNEL
 // RUN: lamella-opt %s --to host | filecheck %s --check-prefix HOST
-// RUN: lamella-run %s --compare-levels --size s0=5 | filecheck %s --check-prefix RUN
+// RUN: lamella-run %s --compare-levels --size s0=5 | filecheck %s --check-prefix LEVELS
 // What is checked: regions come down as functions do, with kernels and memory of their own; all levels compute the same.
 
-// RUN: all levels agree
+// LEVELS: all levels agree
 
 // KERNEL-DAG: loop.kernel @sin_
 // KERNEL-DAG: loop.kernel @fused_sum_mul_
