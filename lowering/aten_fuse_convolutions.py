@@ -1,7 +1,7 @@
 """aten to aten: convolutions on the CPU do what follows them while the result is in registers, through oneDNN.
 
-    relu(conv(x, w, b)) = mkldnn._convolution_pointwise(x, w, b, …, "relu")
-    relu(conv(x, w, b) + y) = mkldnn._convolution_pointwise.binary(x, y, w, b, …, "add", unary = "relu")
+    silu(conv(x, w, b)) = mkldnn._convolution_pointwise(x, w, b, …, "swish")
+    conv(x, w, b) + y = mkldnn._convolution_pointwise.binary(x, y, w, b, …, "add")
 
 A frozen weight is reordered into the layout that oneDNN computes in: `aten-freeze` has that done once.
 Only channels-last images are fused (`aten-channels-last`): of others the result would be reordered back.
@@ -19,7 +19,7 @@ import torch
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects.aten import AtenOp, lookup
@@ -38,19 +38,17 @@ def _named(name: str, *arguments: str) -> Callable[[AtenOp], PostOp]:
 
 
 UNARY: Final[dict[str, Callable[[AtenOp], PostOp]]] = {
-    "aten.relu": _named("relu"),
     "aten.sigmoid": _named("sigmoid"),
     "aten.tanh": _named("tanh"),
     "aten.silu": _named("swish"),
     "aten.hardswish": _named("hardswish"),
-    "aten.hardsigmoid": _named("hardsigmoid"),
     "aten.leaky_relu": _named("leaky_relu", "negative_slope"),
-    "aten.hardtanh": _named("hardtanh", "min_val", "max_val"),
-    "aten.gelu": lambda op: ("gelu", (), cast(str, op.arg("approximate"))),
 }
-"""What oneDNN computes on the result of a convolution."""
+"""What oneDNN computes on the result of a convolution as eager does. Its relu, hardtanh and hardsigmoid make numbers of
+NaN, its gelu NaN of inf: those stay kernels.
+"""
 
-NONE: Final[PostOp] = ("none", (), "")
+NOTHING: Final[PostOp] = ("none", (), "")
 
 
 @dataclass(frozen=True)
@@ -97,12 +95,11 @@ class _Fusion:
         self.last = op
         """The op whose result the convolution will give."""
         self.added: SSAValue | None = None
-        self.unary = NONE
+        self.unary = NOTHING
 
     def run(self) -> bool:
         """Whether it was changed."""
-        self._take_sum()
-        self._take_unary()
+        self._take()
         packed = self.frozen.get(cast(SSAValue, self.op.arg("weight")))
         if self.last is self.op and not packed:
             return False
@@ -117,18 +114,17 @@ class _Fusion:
             return None
         return users[0] if users[0].results[0].type == result.type else None
 
-    def _take_sum(self) -> None:
+    def _take(self) -> None:
+        """A sum or a function. (Of a sum oneDNN gives no function but its relu.)"""
         reader = self._only_reader()
-        if reader is None or reader.name != "aten.add.Tensor" or reader.arg("alpha") != 1:
+        if reader is None:
             return
-        other = next((v for v in reader.operands if v is not self.last.results[0]), None)
-        if other is not None and len(reader.operands) == 2 and other.type == reader.results[0].type:
-            self.added, self.last = other, reader
-
-    def _take_unary(self) -> None:
-        reader = self._only_reader()
-        if reader is not None and (post := UNARY.get(reader.name)) is not None:
+        if (post := UNARY.get(reader.name)) is not None:
             self.unary, self.last = post(reader), reader
+        elif reader.name == "aten.add.Tensor" and reader.arg("alpha") == 1 and len(reader.operands) == 2:
+            other = next((v for v in reader.operands if v is not self.op.results[0]), None)
+            if other is not None and other.type == reader.results[0].type:
+                self.added, self.last = other, reader
 
     def _replace(self, pack: bool) -> None:
         op = self.op
@@ -144,16 +140,13 @@ class _Fusion:
             given: tuple[Any, ...] = (x, weight, bias, padding, stride, dilation, groups, name, numbers, algorithm)
             made = self._call("mkldnn._convolution_pointwise", given, t)
         else:
-            unary = (None, (), None) if self.unary == NONE else self.unary
-            given = (x, self.added, weight, bias, padding, stride, dilation, groups, "add", 1.0, *unary)
+            given = (x, self.added, weight, bias, padding, stride, dilation, groups, "add", 1.0, None, (), None)
             made = self._call("mkldnn._convolution_pointwise.binary", given, t)
         made.name_hint = self.last.results[0].name_hint
         self.last.results[0].replace_all_uses_with(made)
-        while self.last is not op:
-            before = next(cast(AtenOp, v.owner) for v in self.last.operands if v is not self.added)
-            _erase(self.last)
-            self.last = before
-        _erase(op)
+        for done in dict.fromkeys((self.last, op)):
+            done.detach()
+            done.erase()
 
     def _call(self, name: str, arguments: tuple[Any, ...], t: TensorType) -> SSAValue:
         cls = lookup(name)
@@ -161,8 +154,3 @@ class _Fusion:
         made = cls.call(arguments, [t], self.last.location)
         cast(Block, self.last.parent).insert_op_before(made, self.last)
         return made.results[0]
-
-
-def _erase(op: Operation) -> None:
-    op.detach()
-    op.erase()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lamella.codegen.frozen import FrozenGraph
@@ -33,7 +34,7 @@ class Net(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = self.norm(self.first(x)).relu()
         x = (self.plain(self.second(x)) + x).relu()
-        return nn.functional.hardswish(self.third(x))
+        return F.hardswish(self.third(x))
 
 
 @pytest.fixture
@@ -181,3 +182,33 @@ def test_a_frozen_graph_pickles(graphs: list[FrozenGraph]) -> None:
         FrozenGraph.__call__ = original
     again = pickle.loads(pickle.dumps(graphs[0]))
     matches(again(list(seen[0]))[0], model, x)
+
+
+FUNCTIONS: dict[str, Any] = {
+    **{f.__name__: f for f in (torch.relu, torch.sigmoid, torch.tanh, F.silu, F.hardswish, F.hardsigmoid, F.hardtanh)},
+    **{"gelu": F.gelu, "gelu tanh": lambda x: F.gelu(x, approximate="tanh"), "leaky": lambda x: F.leaky_relu(x, 0.1)},
+}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_follows_convolutions_has_eagers_nan_and_inf(graphs: list[FrozenGraph], name: str, dtype: Any) -> None:
+    class Chain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = (nn.Conv2d(8, 8, 1, groups=8) for _ in range(2))
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.first(x)
+            return self.second(FUNCTIONS[name](self.second(FUNCTIONS[name](x) + x) + x))
+
+    torch.manual_seed(0)
+    model = Chain().eval().to(dtype)
+    x = torch.randn(1, 8, 6, 6, dtype=dtype) * 8
+    x[0, 0, 0, :3] = torch.tensor([torch.nan, torch.inf, -torch.inf])
+    x[0, 1] = 1e30
+    x = x.contiguous(memory_format=torch.channels_last)
+    tolerance = 1e-5 if dtype is torch.float32 else 3e-2
+    got, wanted = torch.compile(model, backend=lamella, options=OPTIONS)(x), model(x)
+    torch.testing.assert_close(got, wanted, rtol=tolerance, atol=tolerance, equal_nan=True)
