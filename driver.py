@@ -272,7 +272,7 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
     try:
         before, choose, rest = passes.partition("aten-choose-products")
         records = run_passes(module, before.rstrip(","), verify=options.verify, after=after)
-        if gpu and options.products == "auto":
+        if options.products == "auto":
             _remember_products(module, options, target, gpu)
         records += run_passes(module, choose + rest, verify=options.verify, after=after)
         stories = teller.stories() if teller is not None else []
@@ -306,9 +306,26 @@ class _Ways:
         return native(module, self.target, self.gpu)
 
 
-def _remember_products(module: ModuleOp, options: Options, target: CpuTarget, gpu: GpuTarget) -> None:
+def _remember_products(module: ModuleOp, options: Options, target: CpuTarget, gpu: GpuTarget | None) -> None:
     """What measurements say of the products of a module becomes its attributes; `autotune` makes those that lack."""
     from .codegen.cache import default_cache
+
+    if gpu is None:
+        from .codegen.measure_products import recall
+
+        if not options.autotune:
+            recall(module, target, default_cache())
+            return
+
+        def build(program: ModuleOp, products: str) -> NativeGraph:
+            run_passes(program, pipeline(replace(options, products=products), target), verify=options.verify)
+            return native(program, target)
+
+        from .codegen.tune_products import progress
+
+        with progress() as tell:
+            recall(module, target, default_cache(), build, tell)
+        return
     from .codegen.cuda_target import has_gpu
     from .codegen.tune_products import progress, tune
 

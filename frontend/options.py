@@ -15,6 +15,8 @@ from ..lowering.options import Options
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 """torch.compile's modes: `reduce-overhead` asks for `cuda_graphs`, `max-autotune` for `autotune`."""
 
+PRODUCTS = ("auto", "all", "none")
+
 
 class OptionError(LamellaError, ValueError):
     """An option or mode that does not exist, or a value it cannot have."""
@@ -44,4 +46,6 @@ def parse_options(options: Any = None, mode: str | None = None) -> Options:
     budget = given.get("activation_memory_budget")
     if budget is not None and not 0 <= budget <= 1:
         raise OptionError(f"option 'activation_memory_budget' lies between 0 and 1, got {budget!r}")
+    if given.get("products") not in (None, *PRODUCTS):
+        raise OptionError(f"option 'products' is one of {', '.join(PRODUCTS)}, got {given['products']!r}")
     return Options(**given)
