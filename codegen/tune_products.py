@@ -7,10 +7,11 @@ Triton, and given to passes as attributes of a module: `lamella.products` says w
 
 from __future__ import annotations
 
+import logging
 import pickle
 import statistics
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -30,8 +31,11 @@ from ..lowering.promotion import opmath
 from ..lowering.tile_contraction import TILED
 from .cache import Cache, cache_key, compiler_version
 from .cuda_target import code_key
+from .errors import CodegenError
 from .triton_compile import compile_kernels
 from .triton_module import kernel_sources
+
+log = logging.getLogger("lamella")
 
 CANDIDATES = 6
 """Tiles that are tried for each product."""
@@ -144,15 +148,14 @@ def tune(
         elif measure:
             missing[kind] = key, part
     ways = {kind: _ways(part, compiler) for kind, (_, part) in missing.items()}
-    sources = [s for several in ways.values() for way in several for s in kernel_sources(way.module)]
-    if sources:
-        compile_kernels(
-            sources, gpu.sm, cache=cache, progress=lambda done, of, _: tell and tell("kernels compiled", done, of)
-        )
+    if ways:
+        _compile([way for several in ways.values() for way in several], gpu, cache, tell)
     for i, (kind, several) in enumerate(ways.items()):
         key, part = missing[kind]
-        found[kind] = _measured(part, several, compiler)
-        cache.put("product", key, pickle.dumps(found[kind]))
+        result = _measured(part, several, compiler)
+        if result is not None:
+            found[kind] = result
+            cache.put("product", key, pickle.dumps(result))
         if tell:
             tell("products measured", i + 1, len(ways))
     _note(module, found)
@@ -205,12 +208,32 @@ def tiled(module: ModuleOp) -> tuple[str, str] | None:
     return None
 
 
-def _measured(part: ModuleOp, ways: Sequence[_Way], compiler: Compiler) -> Result:
+def _compile(ways: Sequence[_Way], gpu: GpuTarget, cache: Cache, tell: Tell | None) -> None:
+    """Have the kernels of all ways compiled side by side. One that Triton does not compile is found out when it is to
+    run.
+    """
+    sources = [s for way in ways for s in kernel_sources(way.module)]
+    with suppress(CodegenError):
+        compile_kernels(
+            sources, gpu.sm, cache=cache, progress=lambda done, of, _: tell and tell("kernels compiled", done, of)
+        )
+
+
+def _measured(part: ModuleOp, ways: Sequence[_Way], compiler: Compiler) -> Result | None:
+    """Times of the ways that work; None where the library's does not."""
     (main,) = [o for o in part.ops if isinstance(o, FuncOp)]
-    sets = _arguments([cast(TensorType, a.type) for a in main.body.block.args])
-    times = {way.tile: microseconds(compiler.native(way.module), sets) for way in ways}
+    times: dict[str, float] = {}
+    try:
+        sets = _arguments([cast(TensorType, a.type) for a in main.body.block.args])
+        for way in ways:
+            with suppress(CodegenError):
+                times[way.tile] = microseconds(compiler.native(way.module), sets)
+    except RuntimeError as error:  # there is no memory for it, or what is launched does not fit
+        log.info("a product is not measured: %s", error)
+        return None
     kind = next((way.kind for way in ways if way.kind), "")
-    return Result(times.pop(""), kind, times)
+    library = times.pop("", None)
+    return None if library is None else Result(library, kind, times)
 
 
 def _arguments(types: Sequence[TensorType]) -> list[list[Any]]:

@@ -16,6 +16,7 @@ from lamella import driver
 from lamella.codegen import tune_products
 from lamella.codegen.cache import Cache
 from lamella.codegen.cuda_interpreted import InterpretedGpu
+from lamella.codegen.errors import CodegenError
 from lamella.codegen.tune_products import Result, tune
 from lamella.dialects.text import parse_module
 from lamella.lowering.options import Options
@@ -106,3 +107,17 @@ def test_what_is_computed_from_a_product_is_measured_with_it(tmp_path: Path, tim
 
 def test_products_of_f32_matrices_are_left(tmp_path: Path, timed: Any) -> None:
     assert timed([1.0], Cache(tmp_path, 1 << 20), TEXT.replace("bf16", "f32"))[0] == {}
+
+
+def test_a_way_that_does_not_work_is_left_out(tmp_path: Path, timed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    native, tried = driver._Ways.native, list[int]()  # pyright: ignore
+
+    def refuse(self: Any, module: Any) -> Any:
+        tried.append(1)
+        if len(tried) % 7 == 3:
+            raise CodegenError("too much shared memory")
+        return native(self, module)
+
+    monkeypatch.setattr(driver._Ways, "native", refuse)  # pyright: ignore
+    found, _, _ = timed([1.0], Cache(tmp_path, 1 << 20))
+    assert found and all(len(r.tiles) == 5 for r in found.values())
