@@ -156,8 +156,12 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None, 
     """
     device = f" gpu={gpu.name}" if gpu else ""
     threads = str(options.threads).lower()
-    contract = str(options.numerics != "eager").lower()
+    invariant = options.batch_invariant
+    numerics = "eager" if invariant else options.numerics
+    products = "all" if invariant else options.products
+    contract = str(numerics != "eager").lower()
     deterministic = " deterministic=true" if gpu and options.deterministic else ""
+    whole = " parts=false" if invariant else ""
     machine = f"l1={target.l1} l2={target.l2} l3={target.l3} threads={target.cores}"
     return ",".join(
         (
@@ -167,13 +171,14 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None, 
             "aten-attention",
             "aten-channels-last",
             *(["aten-devices", "aten-pad-products"] if gpu else []),
-            f"aten-choose-products{{choose={options.products} target={_cpu_name(options)}{device}}}",
+            *(["aten-batch-invariant"] if invariant else []),
+            f"aten-choose-products{{choose={products} target={_cpu_name(options)}{device}}}",
             f"aten-to-prims{{random={options.random}{deterministic}}}",
-            f"prims-canonicalize{{numerics={options.numerics}}}",
+            f"prims-canonicalize{{numerics={numerics}}}",
             "prims-to-loop",
-            f"loop-fuse{{{gpu.machine if gpu else machine}}}",
+            f"loop-fuse{{{gpu.machine if gpu else machine}{whole}}}",
             f"share-kernels{{l2={target.l2} l3={target.l3}}}",
-            f"loop-schedule{{bits={target.vector_bits} {machine} amx={str(target.has_amx_bf16).lower()}}}",
+            f"loop-schedule{{bits={target.vector_bits} {machine} amx={str(target.has_amx_bf16).lower()}{whole}}}",
             f"launch-together{{keep={target.l2}}}",
             "bufferize",
             *([f"loop-tile{{target={gpu.name} candidate={candidate}{deterministic}}}"] if gpu else []),

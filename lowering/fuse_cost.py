@@ -33,7 +33,8 @@ class Machine:
     `hold` is what a grid point keeps of a row from loop to loop, half of `l2` where it is 0. `rows` is how many a part
     of a reduction to columns has at least. `one_pass`: the variance of a row that is not at hand reads it once.
     `launch` and `fork` are microseconds, `speed` the bytes that one thread moves in one. `reuse`: how many rows or
-    columns of a product use an element of the other factor once it is at hand.
+    columns of a product use an element of the other factor once it is at hand. `parts`: sums may be made in parts
+    that depend on how many sums there are.
     """
 
     l1: int = 48 << 10
@@ -47,6 +48,7 @@ class Machine:
     fork: float = FORK_US
     speed: float = BYTES_PER_US
     reuse: int = 8
+    parts: bool = True
 
     def time(self, work: float, points: int) -> float:
         """Microseconds for a kernel that moves `work` bytes in `points` independent parts."""

@@ -123,7 +123,7 @@ def _binary(cls: type[Operation], a: SSAValue, b: SSAValue, o: Operation) -> Ope
 
 def _in_parts(o: NestOp, machine: Machine, hints: Hints) -> list[Operation]:
     kinds = {k.data for k in o.combine.data}
-    if not kinds or (kinds != {"welford"} and not kinds <= _PARTED):
+    if not machine.parts or not kinds or (kinds != {"welford"} and not kinds <= _PARTED):
         return [o]
     results, points = hints.points(tuple(o.dims)), hints.points(tuple(o.reduce))
     if results * points < LEAST:

@@ -62,6 +62,7 @@ class LoopFuse(ModulePass):
     fork: float = FORK_US
     speed: float = BYTES_PER_US
     reuse: int = 8
+    parts: bool = True
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -29,7 +29,8 @@ class LoopSchedule(ModulePass):
     """Choose loops, vectors and grain of every kernel for the CPU.
 
     `bits` is the width of vectors, `l1`, `l2`, `l3` are cache sizes in bytes, `threads` is how many a launch should
-    keep busy, `amx` whether there are matrix units.
+    keep busy, `amx` whether there are matrix units, `parts` whether the order of a product's sums may
+    depend on its sizes.
     """
 
     name = "loop-schedule"
@@ -40,6 +41,7 @@ class LoopSchedule(ModulePass):
     l3: int = 32 << 20
     threads: int = 16
     amx: bool = False
+    parts: bool = True
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -54,7 +56,7 @@ class LoopSchedule(ModulePass):
                 before = seen.get(launch.callee)
                 if before is None or prod(before.values.values()) < prod(sizes.values.values()):
                     seen[launch.callee] = sizes
-        machine = Machine(self.l1, self.l2, self.l3, self.threads)
+        machine = Machine(self.l1, self.l2, self.l3, self.threads, parts=self.parts)
         for name, kernel in kernels.items():
             known_sizes = seen.get(name, whole)
             collapse(kernel, known_sizes)

@@ -21,6 +21,10 @@ class Options:
     become kernels, "auto" those that a measurement or the cost model says, "all" or "none". `autotune`: what can be
     done in several ways is timed on the device when a graph is compiled. `deterministic`: kernels of a GPU give the
     same bits each time, also where they update what data says; None is torch's own setting.
+    `batch_invariant`: a row of a result of elementwise operators, reductions and scans within rows, norms, softmax and
+    matrix products has the same bits whatever rows are computed beside it, and however many. To that end all products
+    are kernels, each element summed in one order, long reductions are not made in parts, and roundings are eager's.
+    Convolutions, attention and what else stays a call into ATen are as ATen makes them.
     `freezing`: in graphs for inference, what depends on parameters and buffers alone is computed once, batch norms are
     folded into convolutions, and weights are kept in the layout that oneDNN computes in; a parameter that changes is
     noticed at the next call, but where it is written through `Tensor.data`. Such graphs are not recorded; with
@@ -41,9 +45,10 @@ class Options:
     autotune: bool = False
     deterministic: bool | None = None
     freezing: bool = False
+    batch_invariant: bool = False
 
     @property
     def key(self) -> str:
         """What of this changes the code."""
         ways = f"{self.numerics}|{self.random}|{self.products}|{self.autotune}|{self.deterministic is True}"
-        return f"{ways}|{self.target}|{self.threads}"
+        return f"{ways}|{self.target}|{self.threads}|{self.batch_invariant}"

@@ -20,6 +20,7 @@ PASSES: dict[str, str] = {
     "aten-fuse-convolutions": f"{_HERE}.aten_fuse_convolutions:AtenFuseConvolutions",
     "aten-freeze": f"{_HERE}.aten_freeze:AtenFreeze",
     "aten-devices": f"{_HERE}.aten_devices:AtenDevices",
+    "aten-batch-invariant": f"{_HERE}.aten_batch_invariant:AtenBatchInvariant",
     "aten-pad-products": f"{_HERE}.aten_pad_products:AtenPadProducts",
     "aten-channels-last": f"{_HERE}.aten_channels_last:AtenChannelsLast",
     "aten-choose-products": f"{_HERE}.aten_choose_products:AtenChooseProducts",

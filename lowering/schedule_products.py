@@ -70,7 +70,7 @@ def tile_product(kernel: KernelOp, bits: int, machine: Machine, hints: Hints, am
     found = contraction_of_loop(loop, tuple(kernel.grid), vectors=True) if loop is not None else None
     if loop is None or found is None:
         return None
-    if amx and matrix_product(kernel, loop, found, machine, hints):
+    if amx and machine.parts and matrix_product(kernel, loop, found, machine, hints):
         return Tiling(None, None)
     sums = SUMS if bits >= 512 else FEW_SUMS
     vector = column_dim(kernel, hints)
@@ -84,7 +84,7 @@ def tile_product(kernel: KernelOp, bits: int, machine: Machine, hints: Hints, am
     order_grid(kernel, found, hints)
     if tiles:
         side_by_side(kernel, tiles)
-    return Tiling(vector, max(1, min(COPIES, sums // (rows * columns))))
+    return Tiling(vector, max(1, min(COPIES, sums // (rows * columns))) if machine.parts else 1)
 
 
 def product_loop(kernel: KernelOp) -> ForOp | None:
