@@ -14,6 +14,7 @@ from ..dialects.loop import ForOp, LoadOp, LoopDim, ScanOp, YieldOp, body_ops
 from ..dialects.tt_types import bool_attr, element_of
 from .address import multiple_of
 from .llvm_properties import KernelError
+from .schedule_access import stride
 from .tile_extent import at_most
 from .tt_forms import most_of
 from .tt_index import MOST, Index, Number, Place, known
@@ -83,9 +84,12 @@ class TileLoop:
         tile = self.full[-1]
         if not all(r.folds for r in self.reductions) or self.tiles[self.dims[-1].name] != tile:
             return tile
-        loads = [o.res.type for o in body_ops(self.op.body) if isinstance(o, LoadOp)]
-        bytes_ = min((t.bitwidth // 8 for t in loads if isinstance(t, AnyFloat)), default=4)
-        return min(tile, max(self.body.threads * 16 // bytes_ // prod(self.full[:-1]), 1))
+        loads = [o for o in body_ops(self.op.body) if isinstance(o, LoadOp)]
+        bytes_ = min((t.bitwidth // 8 for o in loads if isinstance(t := o.res.type, AnyFloat)), default=4)
+        lanes = self.body.threads * 16 // bytes_
+        if not any(stride(o, self.dims[-1].symbol) == 1 for o in loads):
+            lanes //= prod(self.full[:-1])  # threads lie along the other axes first
+        return min(tile, max(lanes, 1))
 
     def nothing(self) -> list[SSAValue]:
         """The results of a loop without points."""
