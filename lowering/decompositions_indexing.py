@@ -11,7 +11,7 @@ from ..dialects.expr import Dim
 from ..dialects.prims import Number
 from .decomposition import Call, rule
 from .decompositions_views import dims_of
-from .prims_builder import Value, broadcast_shapes
+from .prims_builder import Value
 
 OUT_OF_RANGE = "index out of range in self"
 OUT_OF_BOUNDS = "index out of bounds"
@@ -51,7 +51,7 @@ def _selection(x: Value, indices: Sequence[Value | None]) -> Selection | None:
         return None
     common: tuple[Dim, ...] = ()
     for i in given.values():
-        common = broadcast_shapes(common, i.shape)
+        common = x.b.broadcast_shapes(common, i.shape)
     first, last = min(given), max(given)
     at = first if last - first + 1 == len(given) else 0
     others = [d for d in range(x.rank) if d not in given]

@@ -107,10 +107,30 @@ class Builder:
             return False
         if e.is_negative:
             return True
+        hint = self._hint(e)
+        return None if hint is None else bool(hint < 0)
+
+    def is_one(self, e: Dim) -> bool:
+        """Whether a size is 1, by its expression or by its hint: where that decides, torch guards it."""
+        return e == 1 if isinstance(e, int) else self._hint(e) == 1
+
+    def _hint(self, e: sympy.Expr) -> Any:
         values = {s: self.hints.get(cast(sympy.Symbol, s).name) for s in e.free_symbols}
         if any(v is None for v in values.values()):
             return None
-        return bool(cast(sympy.Expr, e.xreplace({s: sympy.Integer(v) for s, v in values.items()})) < 0)
+        return e.xreplace({s: sympy.Integer(v) for s, v in values.items()})
+
+    def broadcast_shapes(self, a: Sequence[Dim], b: Sequence[Dim]) -> tuple[Dim, ...]:
+        """The shape of `a` and `b` expanded against each other; other sizes that differ are equal by a guard."""
+        if len(a) < len(b):
+            a, b = b, a
+        lead = len(a) - len(b)
+        return (*a[:lead], *(self._common(x, y) for x, y in zip(a[lead:], b, strict=True)))
+
+    def _common(self, x: Dim, y: Dim) -> Dim:
+        if self.is_one(x):
+            return y
+        return y if isinstance(y, int) and y != 1 else x
 
 
 def number_as(value: Number, dtype: str) -> Number:
@@ -140,20 +160,6 @@ def highest(dtype: str) -> Number:
     if dtype == "i1" or is_float(dtype):
         return math.inf if is_float(dtype) else True
     return (1 << (8 * itemsize(dtype) - (not is_unsigned(dtype)))) - 1
-
-
-def broadcast_shapes(a: Sequence[Dim], b: Sequence[Dim]) -> tuple[Dim, ...]:
-    """The shape of `a` and `b` expanded against each other; sizes that differ and are not 1 are equal by a guard."""
-    if len(a) < len(b):
-        a, b = b, a
-    lead = len(a) - len(b)
-    return (*a[:lead], *(_common(x, y) for x, y in zip(a[lead:], b, strict=True)))
-
-
-def _common(x: Dim, y: Dim) -> Dim:
-    if x == 1:
-        return y
-    return y if isinstance(y, int) and y != 1 else x
 
 
 class Value:
@@ -232,6 +238,9 @@ class Value:
             return self
         lead = len(shape) - len(own)
         targets = shape[lead:]
+        for dim, (size, target) in enumerate(zip(own, targets, strict=True)):
+            if not isinstance(size, int) and size != target and self.b.is_one(size) and not self.b.is_one(target):
+                return self.slice(dim, 0, 1).expand(shape)
         fitted = tuple(size if size == 1 else target for size, target in zip(own, targets, strict=True))
         if fitted == shape:
             return self.reshape(shape)
@@ -347,7 +356,7 @@ class Value:
         assert other.dtype == self.dtype, f"operands of {self.dtype} and {other.dtype}"
         if other.type.shape == self.type.shape:
             return self, other
-        shape = broadcast_shapes(self.shape, other.shape)
+        shape = self.b.broadcast_shapes(self.shape, other.shape)
         return self.expand(shape), other.expand(shape)
 
     def binary(self, op: Callable[[SSAValue, SSAValue], PrimsOp], other: Operand) -> Value:
@@ -471,6 +480,6 @@ class Value:
             on_true, on_false = reversed(on_false.align(on_true))
         else:
             on_true, on_false = on_true.align(on_false)
-        shape = broadcast_shapes(self.shape, on_true.shape)
+        shape = self.b.broadcast_shapes(self.shape, on_true.shape)
         condition, a, b = (v.expand(shape) for v in (self, on_true, on_false))
         return self.b.add(prims.SelectOp.make(condition.ssa, a.ssa, b.ssa))

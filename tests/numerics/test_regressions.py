@@ -91,6 +91,15 @@ DYNAMIC: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x: -torch.nn.functional.interpolate(-x, None, 0.6, "linear", None, True),
         (torch.randn(2, 3, 4),),
     ),
+    # a size that is 1 by a guard, though its expression does not say so
+    "broadcast of a third of a size": (
+        lambda x: torch.fmax(x[2::3].sum((0, 1)).exp().unsqueeze(0)[: x.shape[0] // 3], x),
+        (torch.rand(3, 3, 8),),
+    ),
+    "rows of a third of a size": (
+        lambda x, y: (x[2::3] + y, torch.where(y > 0, x[2::3], y)),
+        (torch.rand(3, 8), torch.randn(5, 8)),
+    ),
     "attention over symbolic heads": (
         lambda q, k: torch.nn.functional.scaled_dot_product_attention(q, k, k),
         (torch.randn(4, 3, 8), torch.randn(4, 6, 8)),
