@@ -19,8 +19,8 @@ MATRIX = 1 << 22
 ROWS = 16
 """Rows that one tile has, at most."""
 
-LARGE_MATRIX, COLUMNS = 1 << 23, 4096
-"""Elements and columns of the matrix that such rows are multiplied with, at least."""
+LARGE_MATRIX, COLUMNS = 1 << 23, range(4096, 8192)
+"""Elements at least, and columns, of the matrix that such rows are multiplied with."""
 
 SMALL = 1 << 27
 """Products of two matrices of 16-bit floats up to which the library is as slow as with twice the size."""
@@ -31,6 +31,9 @@ SIDE = 64
 SHORT = 512
 """Elements of a sum of these at most: there are few programs to go through it."""
 
+BATCH, BATCH_SIDE, BATCH_SHORT = 96, range(64, 129), range(32, 129)
+"""Small matrices of a batch: how many at least, their rows and columns, and elements of a sum."""
+
 
 def reason_on_gpu(product: Product, gpu: GpuTarget) -> str | None:
     """Why a kernel of ours is faster, in words; None where ATen's is as good or nobody knows."""
@@ -38,12 +41,14 @@ def reason_on_gpu(product: Product, gpu: GpuTarget) -> str | None:
         return None
     batch, m, n, k = (cast(int, d) for d in (product.batch, product.m, product.n, product.k))
     half = opmath(product.dtype) != product.dtype
+    if batch >= BATCH and half and m in BATCH_SIDE and n in BATCH_SIDE and k in BATCH_SHORT:
+        return "a program has one of many small matrices"
     if batch != 1 or not (half or product.dtype == "f32"):
         return None
     if product.rhs == "k" and k <= LONG_ROW:
         if m == 1 and n * k >= MATRIX:
             return "one row reads the matrix at the speed of memory"
-        if half and m <= ROWS and n >= COLUMNS and n * k >= LARGE_MATRIX:
+        if half and m <= ROWS and n in COLUMNS and n * k >= LARGE_MATRIX:
             return "a few rows read the matrix at the speed of memory"
     if half and min(m, n, k) >= SIDE and m * n * k <= SMALL and k <= SHORT:
         return "small matrices take one short launch"

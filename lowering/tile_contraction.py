@@ -344,5 +344,13 @@ class Model:
         return max(self.memory, product + after, each * after) + EDGE_US + described
 
     def candidates(self, most: int = 8) -> list[Tile]:
-        """Tiles that fit, the one that is taken for the fastest first; of equals, deep ones ask for more at a time."""
-        return sorted(filter(self.fits, self.table()), key=lambda t: (round(self.time(t), 1), -t.depth))[:most]
+        """Tiles that fit, the one that is taken for the fastest first. Of equals, those that ask for most at a time,
+        where memory is what takes the time; else those that ask for most tiles.
+        """
+        bound = 1.1 * (self.memory + EDGE_US)
+
+        def rank(t: Tile) -> tuple[float, int]:
+            time = round(self.time(t), 1)
+            return time, -t.depth if time <= bound else -t.stages
+
+        return sorted(filter(self.fits, self.table()), key=rank)[:most]
