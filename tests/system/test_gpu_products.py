@@ -103,8 +103,8 @@ def test_whole_programs(name: str) -> None:
 
 def test_by_default_only_what_was_measured_is_generated() -> None:
     """A few rows and small matrices of constant sizes; not f32, nor what another GPU may be faster at."""
-    x, w, y = (tensor(shape) for shape in ("M, 4096", "4096, 4096", "M, 4096"))
-    wt = tensor("4096, 4096", strides="1, 4096")
+    x, w, y = (tensor(shape) for shape in ("M, 4096", "N, 4096", "M, N"))
+    wt = tensor("4096, N", strides="1, 4096")
     text = f"""
       func.func @main(%x: {x}, %w: {w}) -> {y} {{
         %t = aten.t(%w) : ({w}) -> {wt}
@@ -113,10 +113,11 @@ def test_by_default_only_what_was_measured_is_generated() -> None:
       }}
     """
 
-    def generated(rows: str, gpu: str = "sm_90", dtype: str = "bf16") -> bool:
-        module = parse_module(text.replace("M", rows).replace("bf16", dtype))
+    def generated(rows: str, gpu: str = "sm_90", dtype: str = "bf16", columns: str = "4096") -> bool:
+        module = parse_module(text.replace("M", rows).replace("N", columns).replace("bf16", dtype))
         driver.run_passes(module, f"aten-choose-products{{gpu={gpu}}}")
         return any("lamella.product" in o.attributes for o in module.walk())
 
     assert generated("1") and generated("8") and generated("1", dtype="f32")
+    assert not generated("8", columns="14336")
     assert not (generated("64") or generated("s0") or generated("8", dtype="f32") or generated("8", "sm_80"))
