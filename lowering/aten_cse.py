@@ -1,0 +1,66 @@
+"""aten to aten: equal calls are made once.
+
+Kernels compute what is equal once in any case (`prims-canonicalize`); this is for what stays a call, a matrix product
+above all. Results that leave keep memory of their own, so only those that calls alone read are shared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from ..dialects.aten import AtenOp
+from ..dialects.flow import FlowOp, bodies
+from .aten_canonicalize import introduces_sizes
+
+
+@dataclass(frozen=True)
+class AtenCse(ModulePass):
+    """Make equal calls once."""
+
+    name = "aten-cse"
+    statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        self.statistics["calls merged"] = sum(_merge(body.block) for body in bodies(op))
+
+
+def _merge(block: Block) -> int:
+    """Merge the equal calls of a block; how many went."""
+    if any(isinstance(op, AtenOp) and op.schema.mutates and op.name != "aten.copy_" for op in block.ops):
+        return 0  # what is written somewhere may be a value, or a view of one
+    known: dict[Any, AtenOp] = {}
+    merged = 0
+    for op in list(block.ops):
+        if not isinstance(op, AtenOp):
+            continue
+        if op.schema.mutates:
+            known.clear()  # an argument is another one from here on
+        if not op.schema.is_pure or not op.operands:
+            continue
+        key = (type(op), tuple(op.operands), tuple(op.properties.items()), tuple(op.result_types))
+        first = known.setdefault(key, op)
+        if first is op or introduces_sizes(op) or not _is_only_read(op):
+            continue
+        for old, new in zip(op.results, first.results, strict=True):
+            old.replace_all_uses_with(new)
+        op.detach()
+        op.erase()
+        merged += 1
+    return merged
+
+
+def _is_only_read(op: AtenOp) -> bool:
+    """Whether nobody but calls that make something new use the results, and views of them."""
+    return all(_reads(use.operation) for r in op.results for use in r.uses)
+
+
+def _reads(user: Operation) -> bool:
+    if isinstance(user, FlowOp):
+        return False  # it may yield the value
+    return isinstance(user, AtenOp) and user.schema.is_pure and (not user.schema.is_view or _is_only_read(user))
