@@ -1,0 +1,77 @@
+"""Random programs through the whole compiler against eager: the first of the nightly set (`lamella.tools.fuzz`), and
+some of hypothesis, which makes them smaller where they fail.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lamella.lowering.options import Options
+from lamella.tools.fuzz import apart, check, fault, program_of
+from lamella.tools.fuzz_program import Program, Step, generate
+from lamella.tools.fuzz_steps import Chooser
+from lamella.tools.op_compare import Mismatch
+
+OPTIONS = Options(cache=False, strict=True)
+CHUNK = 20
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("first", range(0, 300, CHUNK))
+def test_first_programs(first: int) -> None:
+    for seed in range(first, first + CHUNK):
+        program = program_of(seed)
+        said = fault(program, OPTIONS)
+        assert said is None, f"seed {seed}: {said}\n{program}"
+
+
+@pytest.mark.filterwarnings("ignore")
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_any_program(data: st.DataObject) -> None:
+    program = generate(Chooser(lambda n: data.draw(st.integers(0, n - 1))), 3, 10)
+    assert fault(program, OPTIONS) is None, str(program)
+
+
+# The tool itself
+
+
+def program(*lines: str, mode: str = "forward", **inputs: str) -> Program:
+    steps = [Step(f"v{i}", line, 0.0, False) for i, line in enumerate(lines)]
+    return Program(mode, tuple(inputs.items()), tuple(steps), (steps[-1].name,))
+
+
+def test_programs_are_the_same_each_time() -> None:
+    assert str(program_of(7)) == str(program_of(7)) != str(program_of(8))
+
+
+def test_a_wrong_result_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    check(program("x * 2", x="torch.ones(3)"), OPTIONS)
+    # eager's program, and what is compiled, differ
+    right, wrong = program("x * 2", x="torch.ones(3)").function(), program("x * 3", x="torch.ones(3)").function()
+    made = iter((right, wrong))
+    monkeypatch.setattr(Program, "function", lambda self: next(made))
+    with pytest.raises(Mismatch, match="not close"):
+        check(program("x * 2", x="torch.ones(3)"), OPTIONS)
+
+
+def test_smaller_programs() -> None:
+    whole = program("x + 1", "v0 * 2", "v0.exp()", "v1 + v2", x="torch.ones(3)", y="torch.ones(2)")
+    texts = [[s.text for s in p.steps] for p in whole.smaller()]
+    assert ["x + 1", "v0 * 2", "v0.exp()"] in texts and ["x + 1", "v0 * 2"] in texts
+    assert any([n for n, _ in p.inputs] == ["x"] for p in whole.smaller())
+
+
+def test_a_process_that_ends_is_a_fault() -> None:
+    def work(seed: int) -> dict[str, object]:
+        if seed == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {"seed": seed}
+
+    records = list(apart([0, 1, 2], work))
+    assert [r["seed"] for r in records] == [0, 1, 2] and "ended with code -9" in records[1]["fault"]
