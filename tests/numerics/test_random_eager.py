@@ -19,7 +19,7 @@ DRAWS: dict[str, Callable[[], Any]] = {
     "randperm": lambda: torch.randperm(17),
     "bernoulli": lambda: torch.bernoulli(P),
     "multinomial": lambda: (torch.multinomial(P, 3), torch.multinomial(P, 9, True)),
-    "normal": lambda: torch.normal(X, P.mean()),
+    "normal": lambda: (torch.normal(X, 0.5), torch.normal(X, X.abs())),
     "exponential": lambda: X.clone().exponential_(1.5),
     "cauchy": lambda: X.clone().cauchy_(),
     "log_normal": lambda: X.clone().log_normal_(),
