@@ -67,8 +67,8 @@ def schedule_kernel(kernel: KernelOp, bits: int, machine: Machine, hints: Hints,
     segment(kernel)
     for loop in [o for o in kernel.body.block.ops if isinstance(o, ForOp) and OWN_CODE.isdisjoint(o.attributes)]:
         _vectorize(loop, bits, hints, None if tiling is None else tiling.column)
-        if tiling is not None and tiling.copies is not None and "vector" in loop.attributes:
-            loop.attributes["unroll"] = IntegerAttr(tiling.copies, i64)
+        if tiling is not None and tiling.copies is not None:
+            _unroll_sums(loop, tiling.copies, tiling.column is not None)
     _memory(kernel, machine, hints)
     set_grain(kernel)
 
@@ -157,6 +157,13 @@ def _vectorize(loop: ForOp, bits: int, hints: Hints, column: LoopDim | None = No
     loop.attributes["vector"] = StringAttr(vector.name)
     loop.attributes["lanes"] = IntegerAttr(lanes, i64)
     loop.attributes["unroll"] = IntegerAttr(_unroll(loop, ops, extent, lanes), i64)
+
+
+def _unroll_sums(loop: ForOp, copies: int, all: bool) -> None:
+    """Set how many vectors the sums of a product have; `all`: also where the loop with the vector is around them."""
+    for o in (loop, *body_ops(loop.body)):
+        if isinstance(o, ForOp) and "vector" in o.attributes and (all or o.reduce.data):
+            o.attributes["unroll"] = IntegerAttr(copies, i64)
 
 
 def _unroll(loop: ForOp, ops: Sequence[Operation], extent: Dim, lanes: int) -> int:

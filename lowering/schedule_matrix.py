@@ -23,13 +23,12 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects import expr
 from ..dialects.expr import Dim
-from ..dialects.loop import DimsAttr, EndOp, ForOp, IndexAttr, KernelOp, LoadOp, LoopDim, ScratchOp, StoreOp, YieldOp
-from ..dialects.tensor import TensorType
+from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, YieldOp
 from .contraction import Contraction
 from .fuse_cost import Hints, Machine
-from .fuse_emit import drop_unused
 from .schedule_access import accesses, stride
-from .schedule_dims import best_dim, blocked
+from .schedule_blocks import Blocks, copied, within
+from .schedule_dims import best_dim
 
 SIDE = 32
 """Rows and columns that four tiles of sums have; points of the inner dim that a step takes."""
@@ -84,61 +83,42 @@ def _narrow(v: SSAValue) -> SSAValue | None:
     return v if exact else None
 
 
-class _Rewrite:
+class _Rewrite(Blocks):
     """One kernel."""
 
     def __init__(self, kernel: KernelOp, loop: ForOp, found: Contraction, rows: int, columns: int) -> None:
-        self.kernel, self.loop, self.found = kernel, loop, found
         (d0,), (d1,) = found.rows, found.columns
-        outer0, self.rows = blocked(d0, "t0", rows)
-        outer1, self.columns = blocked(d1, "t1", columns)
+        super().__init__(kernel, loop, found.batch, [(d0, rows), (d1, columns)])
+        self.found, (self.rows, self.columns) = found, self.dims
         self.height, self.width = rows, columns
-        self.grid = [*found.batch, *outer1, *outer0]
-        self.ops: list[Operation] = []
 
     def run(self, left: SSAValue, right: SSAValue, k: int) -> None:
         """Replace the body of the kernel."""
         (r,) = self.found.reduce
-        packed = self._scratch([self.width // 16, k // 2, 16, 2], "bf16")
-        n = _within(self.columns)
+        packed = self.scratch([self.width // 16, k // 2, 16, 2], "bf16")
+        n = within(self.columns)
         place = [expr.floordiv(n, 16), expr.floordiv(r.symbol, 2), expr.mod(n, 16), expr.mod(r.symbol, 2)]
         pack = self._fill([self.columns, r], right, packed, place)
         pack.attributes["pack"] = StringAttr(r.name if _lies_along(pack, self.columns, r) else self.columns.name)
         if not _is_direct(left, self.rows, r):
-            copy = self._scratch([self.height, k], "bf16")
-            self._fill([self.rows, r], left, copy, [_within(self.rows), r.symbol])
-            x: list[Operation] = [self._load(copy, [_within(self.rows), r.symbol])]
+            copy = self.scratch([self.height, k], "bf16")
+            self._fill([self.rows, r], left, copy, [within(self.rows), r.symbol])
+            x: list[Operation] = [self.load(copy, [within(self.rows), r.symbol])]
         else:
-            x = _copied(left, {})
-        sums = self._scratch([self.height, self.width], "f32")
-        self.ops.append(self._matrix(x, self._load(packed, place), sums))
-        self.ops.append(self._rest(sums))
-        old = self.kernel.body.block
-        for op in reversed(list(old.ops)):
-            op.detach()
-            op.erase(safe_erase=False)
-        old.add_ops([*self.ops, EndOp.create(location=self.kernel.location)])
-        drop_unused(old)
-        self.kernel.properties["grid"] = DimsAttr.get(self.grid)
-
-    def _scratch(self, shape: Sequence[int], dtype: str) -> SSAValue:
-        op = ScratchOp.create(result_types=[TensorType.get(shape, dtype)], location=self.loop.location)
-        self.ops.append(op)
-        return op.res
-
-    def _load(self, source: SSAValue, index: Sequence[Dim]) -> LoadOp:
-        return LoadOp.make(source, IndexAttr.get(index), location=self.loop.location)
+            x = copied(left, {})
+        sums = self.scratch([self.height, self.width], "f32")
+        self.ops.append(self._matrix(x, self.load(packed, place), sums))
+        self.ops.append(self.rest(sums))
+        self.replace()
 
     def _fill(self, dims: list[LoopDim], value: SSAValue, target: SSAValue, index: Sequence[Dim]) -> ForOp:
         """The loop that computes a factor and keeps it in bf16."""
-        ops = _copied(value, {})
+        ops = copied(value, {})
         kept = ops[-1].results[0]
         if kept.type != bf16:
             ops.append(_op(arith.TruncFOp, [kept], bf16, self.loop))
             kept = ops[-1].results[0]
-        ops.append(StoreOp.make(kept, target, IndexAttr.get(index), location=self.loop.location))
-        ops.append(YieldOp.create(location=self.loop.location))
-        loop = ForOp.make(DimsAttr.get(dims), Block(ops), location=self.loop.location)
+        loop = self.over(dims, [*ops, self.keep(kept, target, index)])
         self.ops.append(loop)
         return loop
 
@@ -149,29 +129,9 @@ class _Rewrite:
         product = _op(arith.MulfOp, [v.results[0] for v in wide], f32, self.loop)
         body = Block([*x, wide[0], w, wide[1], product, YieldOp.create(operands=product.results, location=at)])
         inner = ForOp.make(self.loop.dims, body, reduce=["add"], result_types=[f32], location=at)
-        index = IndexAttr.get([_within(self.rows), _within(self.columns)])
-        store = StoreOp.make(inner.results[0], sums, index, location=at)
-        block = Block([inner, store, YieldOp.create(location=at)])
-        loop = ForOp.make(DimsAttr.get([self.rows, self.columns]), block, location=at)
+        loop = self.over(self.dims, [inner, self.keep(inner.results[0], sums, self.place)])
         loop.attributes["matrix"] = UnitAttr()
         return loop
-
-    def _rest(self, sums: SSAValue) -> ForOp:
-        """What the kernel does with the sums, point by point."""
-        load = self._load(sums, [_within(self.rows), _within(self.columns)])
-        values: dict[SSAValue, SSAValue] = {self.loop.results[0]: load.res}
-        ops: list[Operation] = [load]
-        for op in self.kernel.body.block.ops:
-            if not isinstance(op, EndOp | ScratchOp) and op is not self.loop:
-                ops.append(_clone(op, values))
-        ops.append(YieldOp.create(location=self.loop.location))
-        block = Block(ops)
-        drop_unused(block)
-        return ForOp.make(DimsAttr.get([self.rows, self.columns]), block, location=self.kernel.location)
-
-
-def _within(d: LoopDim) -> Dim:
-    return expr.normal(d.symbol - d.lo)  # pyright: ignore[reportOperatorIssue]
 
 
 def _op(cls: type[Operation], operands: Sequence[SSAValue], t: Attribute, at: Operation) -> Operation:
@@ -193,24 +153,3 @@ def _is_direct(v: SSAValue, rows: LoopDim, r: LoopDim) -> bool:
     if not isinstance(load, LoadOp) or len(load.operands) > 1 or load.mask is not None:
         return False
     return stride(load, r.symbol) == 1 and isinstance(stride(load, rows.symbol), int)
-
-
-def _copied(v: SSAValue, values: dict[SSAValue, SSAValue]) -> list[Operation]:
-    """Copies of all ops that a value is made by, its own last."""
-    owner = v.owner
-    if not isinstance(owner, Operation) or v in values:
-        return []
-    ops = [op for o in owner.operands for op in _copied(o, values)]
-    return [*ops, _clone(owner, values)]
-
-
-def _clone(op: Operation, values: dict[SSAValue, SSAValue]) -> Operation:
-    copy = type(op).create(
-        operands=[values.get(v, v) for v in op.operands],
-        result_types=op.result_types,
-        properties=dict(op.properties),
-        attributes=dict(op.attributes),
-        location=op.location,
-    )
-    values.update(zip(op.results, copy.results, strict=True))
-    return copy

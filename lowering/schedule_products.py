@@ -10,7 +10,7 @@ read of the matrix is used by all of them. Outer tiles are those of the factor t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -35,7 +35,9 @@ from ..dialects.loop import (
 )
 from .contraction import Contraction, contraction_of_loop
 from .fuse_cost import Hints, Machine
+from .fuse_graph import op_cost
 from .index_simplify import Facts, facts
+from .schedule_blocks import Blocks, copied
 from .schedule_columns import column_dim
 from .schedule_matrix import matrix_product
 
@@ -44,6 +46,15 @@ SUMS = 24
 
 FEW_SUMS = 12
 """The same where there are 16 registers."""
+
+HEAVY = 8
+"""Cost of what comes after a sum from which on it is worth a loop of its own: it would be done element by element."""
+
+WIDTHS = (256, 192, 128, 96, 64, 48, 32, 16)
+"""Columns of a block, where there are blocks."""
+
+BLOCK_ROWS = 32
+"""Rows of a block at most."""
 
 MOST = 12
 """Rows or columns of a tile at most."""
@@ -82,7 +93,10 @@ def tile_product(kernel: KernelOp, bits: int, machine: Machine, hints: Hints, am
         rows, columns = max(n for n in _divisors(_last(other)) if n <= sums // 2), 1
         tiles = _tiles(other, rows)
     order_grid(kernel, found, hints)
-    if tiles:
+    width = _width(kernel, loop, found, columns, machine, hints) if vector is None else None
+    if width is not None:
+        _in_blocks(kernel, loop, found, width, tiles)
+    elif tiles:
         side_by_side(kernel, tiles)
     return Tiling(vector, max(1, min(COPIES, sums // (rows * columns))) if machine.parts else 1)
 
@@ -133,33 +147,82 @@ def order_grid(kernel: KernelOp, found: Contraction, hints: Hints) -> None:
     kernel.properties["grid"] = DimsAttr.get((*found.batch, *outer, *inner))
 
 
+def _width(kernel: KernelOp, loop: ForOp, found: Contraction, tile: int, machine: Machine, hints: Hints) -> int | None:
+    """Columns of a block where what comes after the sums is so much that it is to be done as vectors; else None."""
+    cost = sum(op_cost(o) for o in kernel.body.block.ops if o is not loop)
+    if cost < HEAVY or len(found.columns) != 1 or len(found.rows) > 1 or not all(_is_whole(d) for d in found.rows):
+        return None
+    (columns,) = found.columns
+    if not _is_whole(columns):
+        return None
+    n, others = hints.size(columns.extent), hints.points(found.batch)
+    fitting = [w for w in WIDTHS if n % w == 0 and w % tile == 0]
+    return next((w for w in fitting if n // w * others >= 2 * machine.threads), fitting[-1] if fitting else None)
+
+
+def _is_whole(d: LoopDim) -> bool:
+    return isinstance(d.extent, int) and d.lo == 0 and d.extent > 0
+
+
+def _in_blocks(kernel: KernelOp, loop: ForOp, found: Contraction, width: int, tiles: Mapping[str, int]) -> None:
+    """Tiles of a block of columns one after the other, their sums kept; then the rest of the kernel for the block."""
+    sides = [(d, d.extent if d.extent <= BLOCK_ROWS else tiles.get(d.name, 1)) for d in found.rows]  # pyright: ignore
+    blocks = Blocks(kernel, loop, found.batch, [*sides, (found.columns[0], width)])  # pyright: ignore[reportArgumentType]
+    sums = blocks.scratch(blocks.shape, f"{loop.results[0].type}")
+    values: dict[SSAValue, SSAValue] = {}
+    outside = [v for o in loop.body.block.ops for v in o.operands if _stands_beside(v, loop)]
+    before = [op for v in outside for op in copied(v, values)]
+    inner = loop.clone(values)
+    main = blocks.over(blocks.dims[::-1], [*before, inner, blocks.keep(inner.results[0], sums, blocks.place)])
+    rest = blocks.rest(sums)
+    *body, last = main.body.block.ops
+    dims, ops = _written_out(main.dims, body, tiles, "c", blocks.grid)
+    for op in reversed([*body, last]):
+        op.detach()
+        op.erase(safe_erase=False)
+    blocks.ops += [blocks.over(dims, ops), rest]
+    blocks.replace()
+
+
+def _stands_beside(v: SSAValue, loop: ForOp) -> bool:
+    return isinstance(v.owner, Operation) and v.owner.parent is loop.parent
+
+
 def side_by_side(kernel: KernelOp, tiles: Mapping[str, int]) -> None:
     """Compute so many points of dims of the grid at once, in place: loads and ops that they share are there once."""
-    grid: list[LoopDim] = []
+    old = kernel.body.block
+    ops = list(old.ops)
+    grid, made = _written_out(kernel.grid, ops[:-1], tiles, "t", ())
+    kernel.properties["grid"] = DimsAttr.get(grid)
+    for op in reversed(ops):
+        op.detach()
+        op.erase(safe_erase=False)
+    old.add_ops([*made, EndOp.create(location=kernel.location)])
+
+
+def _written_out(
+    dims: Iterable[LoopDim], ops: Sequence[Operation], tiles: Mapping[str, int], prefix: str, around: Iterable[LoopDim]
+) -> tuple[list[LoopDim], list[Operation]]:
+    """The dims that count tiles, and new ops for all points of a tile."""
+    counting: list[LoopDim] = []
     steps: list[tuple[sympy.Symbol, Dim, int]] = []
-    for d in kernel.grid:
+    for d in dims:
         n = tiles.get(d.name)
         if n is None:
-            grid.append(d)
+            counting.append(d)
             continue
         t: Dim = 0
         if d.extent != n:
-            t = expr.symbol(f"t{len(steps)}")
-            grid.append(LoopDim(t.name, 0, expr.floordiv(d.extent, n)))
-        steps.append((d.symbol, expr.normal(t * n), n))  # pyright: ignore[reportOperatorIssue]
+            t = expr.symbol(f"{prefix}{len(steps)}")
+            counting.append(LoopDim(t.name, 0, expr.floordiv(d.extent, n)))
+        steps.append((d.symbol, expr.normal(d.lo + t * n), n))  # pyright: ignore[reportOperatorIssue]
     points: list[dict[sympy.Symbol, Dim]] = [
         {d: expr.normal(start + i) for (d, start, _), i in zip(steps, at, strict=True)}  # pyright: ignore
         for at in product(*(range(n) for _, _, n in steps))
     ]
-    kernel.properties["grid"] = DimsAttr.get(grid)
-    old = kernel.body.block
-    ops = list(old.ops)
-    tile = _Tile(points, facts(grid))
-    tile.ops(ops[:-1])
-    for op in reversed(ops):
-        op.detach()
-        op.erase(safe_erase=False)
-    old.add_ops([*tile.made, EndOp.create(location=kernel.location)])
+    tile = _Tile(points, facts((*around, *counting)))
+    tile.ops(ops)
+    return counting, tile.made
 
 
 class _Tile:

@@ -86,3 +86,31 @@ loop.kernel @seven(%x0: !sym.t<[7, 32], f32>, %x1: !sym.t<[15, 32], f32>) outs(%
   loop.store %0, %y0[d0, d1] : !sym.t<[7, 15], f32>
   loop.end
 }
+
+// -----
+
+// Where much comes after the sums, those of a block are kept, and the rest is done as vectors.
+
+// CHECK:      grid [t1 = 4]
+// CHECK-NEXT:   [[S:%\w+]] = loop.scratch : !sym.t<[4, 16], f32>
+// CHECK-NEXT:   loop.for [c0 = 4] {
+// CHECK-NEXT:     loop.for [r0 = 64] reduce [add, {{.*}}, add] attributes {vector = "r0", lanes = 16 : i64, unroll = 1 : i64} {
+// CHECK:            loop.load %x1[4*c0 + 16*t1, r0]
+// CHECK:          loop.store {{.*}}, [[S]][0, 4*c0]
+// CHECK:        loop.for [d0 = 4, d1 = 16*t1 : 16*t1 + 16] attributes {vector = "d1", lanes = 16 : i64,
+// CHECK-NEXT:     [[V:%\w+]] = loop.load [[S]][d0, d1 - 16*t1]
+// CHECK:          math.tanh
+// CHECK-NEXT:     loop.store {{.*}}, %y0[d0, d1]
+loop.kernel @tanh(%x0: !sym.t<[4, 64], f32>, %x1: !sym.t<[64, 64], f32>, %x2: !sym.t<[64], f32>) outs(%y0: !sym.t<[4, 64], f32>) sizes [] grid [d0 = 4, d1 = 64] {
+  %0 = loop.for [r0 = 64] reduce [add] {
+    %1 = loop.load %x0[d0, r0] : !sym.t<[4, 64], f32>
+    %2 = loop.load %x1[d1, r0] : !sym.t<[64, 64], f32>
+    %3 = arith.mulf %1, %2 : f32
+    loop.yield %3 : f32
+  } : f32
+  %4 = loop.load %x2[d1] : !sym.t<[64], f32>
+  %5 = arith.addf %0, %4 : f32
+  %6 = math.tanh %5 : f32
+  loop.store %6, %y0[d0, d1] : !sym.t<[4, 64], f32>
+  loop.end
+}
