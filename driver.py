@@ -335,9 +335,12 @@ def _remember_products(module: ModuleOp, options: Options, target: CpuTarget, gp
     from .codegen.cuda_target import has_gpu
     from .codegen.tune_products import progress, tune
 
+    ways, cache = _Ways(options, target, gpu), default_cache()
+    if not (options.autotune and has_gpu()):
+        tune(module, gpu, ways, cache, measure=False)
+        return
     with progress() as tell:
-        ways = _Ways(options, target, gpu)
-        tune(module, gpu, ways, default_cache(), measure=options.autotune and has_gpu(), tell=tell)
+        tune(module, gpu, ways, cache, tell=tell)
 
 
 def _machines(target: CpuTarget, gpu: GpuTarget | None) -> list[str]:
