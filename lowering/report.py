@@ -41,6 +41,8 @@ def why(op: AtenOp) -> str:
         return SEEDS
     from .aten_to_prims import RULES  # with all its tables: only whoever asks has to load them
 
+    if op.schema.name.startswith("mkldnn."):
+        return "convolution: oneDNN is called, with what follows and weights in its layout"
     if (custom := op.schema.name.partition(".")[0]) not in ("aten", "torch_prims"):
         return f"a custom operator of '{custom}'"
     if op.schema.is_view and not op.schema.mutates:

@@ -18,6 +18,8 @@ CALLS = {
     f"aten.copy_(%x, %x) : ({T}, {T}) -> {T}": "writes into an argument",
     f"aten.bernoulli(%x) : ({T}) -> {T}": "random numbers",
     f"aten.geqrf(%x) : ({T}) -> ({T}, !sym.t<[4], f32>)": "it has no lowering",
+    'mkldnn._convolution_pointwise(%i, %i, none, [0, 0], [1, 1], [1, 1], 1, "tanh", [], "") : '
+    "(!sym.t<[4, 4, 1, 1], f32>, !sym.t<[4, 4, 1, 1], f32>) -> !sym.t<[4, 4, 1, 1], f32>": "oneDNN is called",
     "aten.exp(%c) : (!sym.t<[4], c64>) -> !sym.t<[4], c64>": "kernels do not compute with c64",
 }
 
@@ -25,7 +27,7 @@ CALLS = {
 @pytest.mark.parametrize(("call", "reason"), CALLS.items(), ids=[c.partition("(")[0] for c in CALLS])
 def test_why_an_operator_stays_a_call(call: str, reason: str) -> None:
     results = "%a, %b = " if ") -> (" in call else "%a = "
-    text = f'func.func @main(%x: {T}, %c: !sym.t<[4], c64>) {{\n  {results}{call} loc("m.py":3:0)\n  func.return\n}}'
+    text = f'func.func @main(%x: {T}, %c: !sym.t<[4], c64>, %i: !sym.t<[4, 4, 1, 1], f32>) {{\n  {results}{call} loc("m.py":3:0)\n  func.return\n}}'
     (found,) = report.calls(parse_module(text))
     assert found.line == "m.py:3" and reason in found.reason
 
