@@ -117,8 +117,7 @@ def triton_function(kernel: KernelOp, segments: int = 1) -> tt.FuncOp:
     body.updated = {o.target for o in stores if o.indices or o.combine is not None}
     body.threads = 32 * warps.value.data
     body.rounded = rounded(kernel)
-    _enter_grid(body, kernel, start)
-    body_in_forms(body, kernel)
+    body_in_forms(body, kernel, lambda: _enter_grid(body, kernel, start))
     b.effect(tt.ReturnOp, ())
     function.attributes["lamella.grid"] = IndexAttr.get([_programs(kernel)])
     function.attributes["lamella.sizes"] = kernel.sizes

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import expr
 from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, ScanOp, ScratchOp, body_ops
-from ..dialects.tensor import itemsize
+from ..dialects.tensor import TensorType, itemsize
 from .fuse_cost import Hints
 from .gpu_target import GpuTarget
 from .schedule_access import Access, accesses, buffer_of, stride, type_of
 from .tile_extent import at_most
 from .tile_phases import ordered_dims
-from .tt_forms import HELD
+from .tt_forms import HELD, MULTIPLE
 
 THREAD = 16
 """Bytes that a thread moves with one instruction."""
@@ -32,11 +33,11 @@ ROW = 32 << 10
 CHUNK = 2048
 """Elements that a program has at hand of a longer one."""
 
-AGAIN = 8192
-"""Elements that a program has at hand of a row that it goes through again: the fewer programs there are at a time, the
-more of their rows are still in the L2 cache."""
+AGAIN = 16 << 10
+"""Elements that a program has at hand of a row that it goes through again, half as many where they are of two bytes:
+the fewer programs there are at a time, the more of their rows are still in the L2 cache."""
 
-AGAIN_EACH = 16
+AGAIN_EACH = 32
 """Of these, for a thread."""
 
 AHEAD = 0
@@ -48,7 +49,7 @@ HINTS = 1
 COLUMNS = 512
 """Bytes of columns that a program reduces side by side."""
 
-BLOCK = 8192
+BLOCK = 4096
 """Elements of these columns that it has at hand."""
 
 COLUMN_EACH = 32
@@ -57,7 +58,7 @@ COLUMN_EACH = 32
 FLAT = 2048
 """Elements of a tile that is gone through once, where they are of two bytes."""
 
-GAPS = 512
+GAPS = 256
 """Elements of a tile whose lanes read with gaps."""
 
 FLAT_EACH = 16
@@ -249,6 +250,16 @@ class Tiling:
                 return d
         return None
 
+    def _multiples(self) -> dict[str, int]:
+        """Sizes by which rows are apart, or else one that a tile ends at, if they seem to be multiples of THREAD: then
+        threads read several elements at a time.
+        """
+        buffers = [cast(TensorType, a.type) for a in self.kernel.body.block.args]
+        apart = {s for t in buffers for n in t.strides for s in expr.symbols(n)}
+        ends = {s for d in (*self.grid, *(d for o in self.loops for d in o.dims)) for s in expr.symbols(d.extent)}
+        names = [s for s in self.kernel.sizes if s in (apart or ends) and self.hints.size(s) % THREAD == 0]
+        return {s.name: THREAD for s in (names if apart else names[-1:])}
+
     # Rows
 
     def _chains(self) -> list[list[tuple[ForOp, LoopDim]]]:
@@ -293,7 +304,8 @@ class Tiling:
         if AHEAD:
             for o, _ in chain:
                 o.attributes["stages"] = IntegerAttr(AHEAD, i64)
-        return self._fill(chain, vector, AGAIN // power(self._carried()))
+        half = 2 if vector is not None and self._narrow(vector) < 4 else 1
+        return self._fill(chain, vector, AGAIN // half // power(self._carried()))
 
     def _hint_caches(self) -> None:
         """Rows that are read again are to stay in the L2 cache until they are read last; what is written need not."""
@@ -379,8 +391,9 @@ class Tiling:
 
     def _write(self, elements: int, per_thread: int) -> None:
         """Set the attributes, for a tile of so many elements."""
-        if self.held:
-            self.kernel.attributes[HELD] = DictionaryAttr({k: IntegerAttr(n, i64) for k, n in self.held.items()})
+        for name, numbers in ((HELD, self.held), (MULTIPLE, self._multiples())):
+            if numbers:
+                self.kernel.attributes[name] = DictionaryAttr({k: IntegerAttr(n, i64) for k, n in numbers.items()})
         _set(self.kernel, self.tiles)
         for o, tiles in self.loop_tiles.items():
             _set(o, tiles)

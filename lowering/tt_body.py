@@ -61,6 +61,8 @@ class KernelBody:
         """Whether lanes that are no points read zero; else anything."""
         self.limits: dict[sympy.Symbol, int] = {}
         """Sizes that are at most so large: see tt_forms."""
+        self.cache = "none"
+        """A hint for loads: `ca`, which is what is done without one, makes them differ from those of another form."""
         self.threads = 128
         """Of a program."""
         self.rounded: frozenset[Operation] = frozenset()
@@ -201,7 +203,9 @@ class KernelBody:
         key = (tt.LoadOp, *operands)
         found = None if changes else b.recall(key)
         if found is None:
-            found = b.insert(tt.LoadOp.make(*operands, evict=evict)).results[0]
+            found = b.insert(
+                tt.LoadOp.make(*operands, evict=evict, cache=self.cache if evict == "evict_normal" else "none")
+            ).results[0]
             if not changes:
                 b.remember(key, found)
         return found

@@ -1,12 +1,15 @@
-"""Kernels of two forms: where sizes are as small as when the kernel was compiled, rows are held, else gone through.
+"""Kernels of two forms: one for sizes that are alike those that the kernel was compiled with, one for all.
 
-    held = {s1 = 1024}:  if (s1 <= 1024) { loops over s1 are one tile } else { loops over tiles of s1 }
+    held = {s1 = 1024}, multiple = {s1 = 16}:  if (s1 <= 1024 and s1 % 16 == 0) {
+        loops over s1 are one tile, and rows begin at multiples of 16 elements: loads are of several elements
+    } else { loops over tiles of s1 }
 
-A program takes one of the two. What both need, the place of the program in the grid, stands before.
+A program takes one of the two.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import sympy
@@ -17,7 +20,7 @@ from xdsl.ir import Block, Region, SSAValue
 from ..dialects import expr
 from ..dialects.loop import KernelOp, LoopDim
 from .tile_extent import at_most
-from .tt_index import Index, known
+from .tt_index import Index, Number, Place, known
 
 if TYPE_CHECKING:
     from .tt_body import KernelBody
@@ -25,29 +28,49 @@ if TYPE_CHECKING:
 HELD = "held"
 """The attribute of a kernel: the largest sizes with which its tiles have all of their dims."""
 
+MULTIPLE = "multiple"
+"""Its attribute: numbers that sizes are multiples of."""
 
-def body_in_forms(body: KernelBody, kernel: KernelOp) -> None:
-    """Append the kernel's body in each of its forms."""
-    held = kernel.attributes.get(HELD)
-    if not isinstance(held, DictionaryAttr):
+
+def body_in_forms(body: KernelBody, kernel: KernelOp, enter: Callable[[], None]) -> None:
+    """Append the kernel's body in each of its forms; `enter` makes the dims of its grid known."""
+    held, multiple = _numbers(kernel, HELD), _numbers(kernel, MULTIPLE)
+    if not held and not multiple:
+        enter()
         body.block(kernel.body.block)
         return
-    limits = {expr.symbol(name): n.value.data for name, n in held.data.items() if isinstance(n, IntegerAttr)}
-    b, index = body.b, Index(body.b, body.env)
-    small: SSAValue | None = None
-    for symbol, limit in limits.items():
-        small = b.both(small, index.compare("le", (index.scalar(symbol), None), (known(limit), None)))
-    assert small is not None
+    b, index, env = body.b, Index(body.b, body.env), dict(body.env)
+    alike: SSAValue | None = None
+    for s, n in held.items():
+        alike = b.both(alike, index.compare("le", (index.scalar(s), None), (known(n), None)))
+    rounded = dict(env)
+    for s, n in multiple.items():
+        size = index.scalar(s)
+        rest = index.remainder(size, known(n))
+        alike = b.both(alike, index.compare("eq", (rest, None), (known(0), None)))
+        # that it is a multiple stands in how it is computed
+        whole = Number(index.divide(size, known(n)).value, size.bound // n)
+        rounded[s] = Place(index.multiply(whole, known(n)))
+    assert alike is not None
     regions: list[Region] = []
-    for most in (limits, {}):
+    # equal blocks would become one again, for which nothing is known of its sizes
+    for body.limits, sizes, body.cache in ((held, rounded, "none"), ({}, env, "ca")):
         block = Block()
         with b.scope(block):
-            body.limits = most
+            body.env = dict(sizes)
+            enter()
             body.block(kernel.body.block)
             b.effect(scf.YieldOp, ())
+        body.axes.clear()
         body.written.clear()
         regions.append(Region(block))
-    b.effect(scf.IfOp, [small], (), {}, regions)
+    b.effect(scf.IfOp, [alike], (), {}, regions)
+
+
+def _numbers(kernel: KernelOp, name: str) -> dict[sympy.Symbol, int]:
+    given = kernel.attributes.get(name)
+    numbers = given.data if isinstance(given, DictionaryAttr) else {}
+    return {expr.symbol(k): n.value.data for k, n in numbers.items() if isinstance(n, IntegerAttr)}
 
 
 def most_of(d: LoopDim, limits: dict[sympy.Symbol, int]) -> int | None:

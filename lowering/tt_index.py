@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 from typing import Any, TypeAlias, cast
 
 import sympy
@@ -29,10 +30,11 @@ MOST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """An integer, known or in an i32 or i64, between `-bound` and `bound`."""
+    """An integer, known or in an i32 or i64, between `-bound` and `bound`, and a multiple of `multiple`."""
 
     value: int | SSAValue
     bound: int
+    multiple: int = 1
 
     @property
     def is_zero(self) -> bool:
@@ -56,7 +58,7 @@ Env: TypeAlias = Mapping[sympy.Symbol, Place]
 
 
 def known(n: int) -> Number:
-    return Number(n, abs(n))
+    return Number(n, abs(n), abs(n) or 1 << 31)
 
 
 class Index:
@@ -86,12 +88,14 @@ class Index:
             return known(x.value + y.value)
         if x.is_zero or y.is_zero:
             return y if x.is_zero else x
-        return self._binary(arith.AddiOp, x, y, x.bound + y.bound)
+        total = self._binary(arith.AddiOp, x, y, x.bound + y.bound)
+        return Number(total.value, total.bound, gcd(x.multiple, y.multiple))
 
     def subtract(self, x: Number, y: Number) -> Number:
         if isinstance(y.value, int):
             return self.add(x, known(-y.value))
-        return self._binary(arith.SubiOp, x, y, x.bound + y.bound)
+        rest = self._binary(arith.SubiOp, x, y, x.bound + y.bound)
+        return Number(rest.value, rest.bound, gcd(x.multiple, y.multiple))
 
     def multiply(self, x: Number, y: Number) -> Number:
         if isinstance(x.value, int):
@@ -101,7 +105,8 @@ class Index:
                 return known(x.value * y.value)
             if y.value in (0, 1):
                 return x if y.value else known(0)
-        return self._binary(arith.MuliOp, x, y, x.bound * y.bound)
+        product = self._binary(arith.MuliOp, x, y, x.bound * y.bound)
+        return Number(product.value, product.bound, min(x.multiple * y.multiple, 1 << 31))
 
     def divide(self, x: Number, y: Number, nonnegative: bool = True) -> Number:
         """floor(x / y), y > 0."""
@@ -240,7 +245,13 @@ class Index:
         for predicate, limit in (("slt", most), ("sgt", -most)):
             end = b.constant(limit, i64)
             value = b.select(b.compare(predicate, value, end), value, end)
-        return b.resize(value, i32)
+        value = b.resize(value, i32)
+        step = gcd(n.multiple, most)
+        if step % 16:
+            return value
+        # Triton does not see through the selects that a multiple stays one
+        size = b.constant(step, i32)
+        return b.integer(arith.MuliOp, b.integer(arith.DivSIOp, value, size), size)
 
     # Addresses
 

@@ -1,4 +1,4 @@
-// RUN: lamella-opt %s -p kernel-to-tt | filecheck %s
+// RUN: lamella-opt %s -p kernel-to-tt --split-input-file | filecheck %s
 
 // Up to 64 columns a row is one tile, of which both loops have the same values; longer ones are gone through twice.
 // CHECK: %[[SMALL:.*]] = arith.cmpi sle, %{{.*}}, %{{.*}} : i32
@@ -24,5 +24,25 @@ loop.kernel @apart(%x0: !sym.t<[s0, s1], f32, device=cuda:0>) outs(%y0: !sym.t<[
     loop.store %3, %y0[d0, d1] : !sym.t<[s0, s1], f32, device=cuda:0>
     loop.yield
   }
+  loop.end
+}
+
+// -----
+
+// A size that is a multiple is computed so that Triton sees it; the other form's loads say `ca`, or Triton's compiler
+// would make one block of both.
+// CHECK: %[[REST:.*]] = arith.remsi %s0
+// CHECK: %[[ALIKE:.*]] = arith.cmpi eq, %[[REST]]
+// CHECK: %[[SHARE:.*]] = arith.divsi %s0
+// CHECK: arith.muli %[[SHARE]]
+// CHECK: scf.if %[[ALIKE]] {
+// CHECK: tt.load
+// CHECK-NOT: cacheModifier
+// CHECK: } else {
+// CHECK: tt.load {{.*}} cacheModifier = ca
+loop.kernel @twice(%x0: !sym.t<[s0], f32, device=cuda:0>) outs(%y0: !sym.t<[s0], f32, device=cuda:0>) sizes [s0] grid [d0 = s0] attributes {multiple = {s0 = 16 : i64}, tile = {d0 = 512 : i64}, warps = 4 : i64} {
+  %0 = loop.load %x0[d0] : !sym.t<[s0], f32, device=cuda:0>
+  %1 = arith.addf %0, %0 : f32
+  loop.store %1, %y0[d0] : !sym.t<[s0], f32, device=cuda:0>
   loop.end
 }

@@ -30,8 +30,9 @@ builtin.module {
 
 // -----
 
-// A row whose length is a symbol is held where it is as short as when it was compiled.
-builtin.module attributes {lamella.hints = {s1 = 1000 : i64}} {
+// A row whose length is a symbol is held where it is as short as when it was compiled, and read several elements at a
+// time where it is a multiple of 16 as then.
+builtin.module attributes {lamella.hints = {s1 = 1008 : i64}} {
   func.func @main(%x: !sym.t<[s0, s1], f32, device=cuda:0>) -> !sym.t<[s0, s1], f32, device=cuda:0> {
     %0 = loop.nest [d0 = s0] reduce [r0 = s1] combine [max] {
       %1 = loop.load %x[d0, r0] : !sym.t<[s0, s1], f32, device=cuda:0>
@@ -46,7 +47,7 @@ builtin.module attributes {lamella.hints = {s1 = 1000 : i64}} {
     func.return %2 : !sym.t<[s0, s1], f32, device=cuda:0>
   }
 }
-// CHECK: loop.kernel @{{.*}} grid [d0 = s0] attributes {{.*}}held = {s1 = 1024 : i64}
+// CHECK: loop.kernel @{{.*}} grid [d0 = s0] attributes {{.*}}held = {s1 = 1024 : i64}, multiple = {s1 = 16 : i64}
 
 // -----
 
@@ -90,7 +91,7 @@ builtin.module {
   }
 }
 // CHECK: loop.kernel @{{.*}} grid [d0 = 262144] attributes {{.*}}tile = {d0 = 128 : i64}
-// CHECK: loop.for [r0 = 100] reduce [add] attributes {tile = {r0 = 64 : i64}}
+// CHECK: loop.for [r0 = 100] reduce [add] attributes {tile = {r0 = 32 : i64}}
 
 // -----
 

@@ -338,6 +338,16 @@ def test_other_sizes(name: str, columns_here: int) -> None:
     check(DYNAMIC[name], _normal(37, 100), others=[_normal(11, columns_here)], scale=100, dynamic_shapes=shapes)
 
 
+@pytest.mark.parametrize("columns_here", [90, 96])
+@pytest.mark.parametrize("name", ["pointwise", "softmax", "transpose", "sums"])
+def test_sizes_that_were_multiples(name: str, columns_here: int) -> None:
+    """A kernel has a form for multiples of 16, and one for all sizes."""
+    rows, columns = torch.export.Dim("rows", min=2, max=100_000), torch.export.Dim("columns", min=2, max=100_000)
+    shapes, others = ({0: rows, 1: columns},), [_normal(11, columns_here)]
+    module = check(DYNAMIC[name], _normal(37, 112), others=others, scale=100, dynamic_shapes=shapes)
+    assert any(o.name == "scf.if" for o in module.walk())
+
+
 @pytest.mark.parametrize("dims", [(0, 2), (0,), (1, 2), (0, 1, 2)])
 def test_variance_in_parts(dims: tuple[int, ...]) -> None:
     """Means and deviations of parts, which are not all as long, are those of the whole."""
