@@ -118,6 +118,12 @@ GROUPS: dict[str, dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]] = {
         **{f"decode_{m}x8192x8192": _decode(only, m, 8192, 8192) for m in (1, 8)},
         **{f"decode_{m}x4096x2048": _decode(only, m, 4096, 2048) for m in (1, 16)},
         **{f"decode_{m}x11008x4096": _decode(only, m, 11008, 4096) for m in (1, 16)},
+        **{
+            f"decode_kn_{m}x{n}x{k}": (plain, ((m, k), (k, n)))
+            for m, n, k in ((1, 4096, 4096), (1, 3072, 768), (8, 4096, 4096))
+        },
+        **{f"decode_1x{n}x{k}": _decode(only, 1, n, k) for n, k in ((1024, 4096), (3072, 768), (768, 3072))},
+        **{f"decode_8x{n}x{k}": _decode(only, 8, n, k) for n, k in ((1024, 4096), (2048, 2048))},
         "decode_1x2048x2048": _decode(only, 1, 2048, 2048),
         "decode_vocabulary_1": _decode(only, 1, 128256, 4096),
         "decode_vocabulary_4": _decode(only, 4, 128256, 2048),
@@ -230,7 +236,7 @@ class Case:
     def flops(self) -> float:
         f, shapes = GROUPS[self.group][self.name]
         first, second = shapes[:2]
-        rows, columns = math.prod(first), second[-1] if self.group in ("square", "batched") else second[-2]
+        rows, columns = math.prod(first), second[-1] if f in (plain, batched) else second[-2]
         return 2.0 * rows * columns * (2 if f is gated else 1)
 
 
