@@ -191,7 +191,8 @@ def report(outcomes: Iterable[Outcome], samples: int) -> str:
         "A failing sample ends its operator.",
         "",
         "By mode: the call as it is; **fused**: between negations of its operands and results; **inplace**: its method "
-        "that writes the input; **gradient**: with derivatives; **dynamic**: with symbolic sizes.",
+        "that writes the input; **gradient**: with derivatives; **dynamic**: with symbolic sizes; **gradcheck** and "
+        "**gradgradcheck**: first and second derivatives against differences of the compiled function.",
         "",
         "- **native**: kernels only. **calls**: right, with calls into ATen among the kernels or instead of them.",
         "- **eager**: right, but the frontend gave the graph back to torch. **refused**: eager takes no sample.",

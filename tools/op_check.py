@@ -26,8 +26,10 @@ from .op_compare import Mismatch, aliases, compare, copies, shown
 POOL = 64
 """How many of an operator's samples are looked at for a spread of them."""
 
-MODES = ("forward", "fused", "inplace", "gradient", "dynamic")
-"""As it is; between other operators; its method that writes the input; with derivatives; with symbolic sizes."""
+MODES = ("forward", "fused", "inplace", "gradient", "dynamic", "gradcheck", "gradgradcheck")
+"""As it is; between other operators; its method that writes the input; with derivatives; with symbolic sizes; first
+and second derivatives against differences.
+"""
 
 UNSPECIFIED = frozenset({"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"})
 """Operators whose result is whatever is in memory."""
@@ -86,17 +88,22 @@ def name_of(op: Any) -> str:
 
 def check(op: Any, dtype: torch.dtype, samples: int, mode: str = "forward") -> Outcome:
     """Run `op` on a spread of its samples, the last of them not contiguous. Raises nothing an operator can cause."""
+    from .op_derivatives import ORDERS, check_derivatives
+
     outcome = Outcome(name_of(op), str(dtype)[6:], mode)
     torch.manual_seed(0)
     f = op.inplace_variant if mode == "inplace" else _between_negations(op) if mode == "fused" else op
-    for sample in spread(op, dtype, samples, mode == "gradient"):
+    for sample in spread(op, dtype, samples, mode.startswith("grad")):
         arguments, keywords = (sample.input, *sample.args), sample.kwargs
         if mode == "fused":
             arguments, keywords = pytree.tree_map(_negated, (arguments, keywords))
         first = not outcome.samples
         call = repr([shown(x) for x in arguments]) + f" {keywords}"
         try:
-            calls = check_call(f, arguments, keywords, mode, op.name in UNSPECIFIED, verify=first)
+            if mode in ORDERS:
+                calls = check_derivatives(op, sample, ORDERS[mode], verify=first)
+            else:
+                calls = check_call(f, arguments, keywords, mode, op.name in UNSPECIFIED, verify=first)
         except Refused:
             continue
         except Mismatch as error:
@@ -122,7 +129,11 @@ def supports(op: Any, dtype: torch.dtype, mode: str) -> bool:
     """Whether the operator can be run so on the CPU."""
     if mode == "inplace" and op.inplace_variant is None:
         return False
-    if mode == "gradient" and not (op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")):
+    if mode.startswith("grad") and not (op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")):
+        return False
+    if mode.endswith("gradcheck") and dtype is not torch.float64:
+        return False
+    if mode == "gradgradcheck" and not op.supports_gradgrad:
         return False
     return bool(op.supports_dtype(dtype, "cpu"))
 
