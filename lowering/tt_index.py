@@ -61,6 +61,11 @@ def known(n: int) -> Number:
     return Number(n, abs(n), abs(n) or 1 << 31)
 
 
+def _divisor(n: Number) -> Number:
+    """A divisor that is 0 is the size of a domain without points, where nothing is divided."""
+    return known(1) if n.is_zero else n
+
+
 class Index:
     """Evaluates index expressions where `env` says what their symbols are."""
 
@@ -110,8 +115,9 @@ class Index:
 
     def divide(self, x: Number, y: Number, nonnegative: bool = True) -> Number:
         """floor(x / y), y > 0."""
+        y = _divisor(y)
         if isinstance(x.value, int) and isinstance(y.value, int):
-            return known(x.value // max(y.value, 1))
+            return known(x.value // y.value)
         if isinstance(y.value, int):
             if y.value == 1:
                 return x
@@ -120,8 +126,9 @@ class Index:
 
     def remainder(self, x: Number, y: Number, nonnegative: bool = True) -> Number:
         """x - y * floor(x / y), y > 0."""
+        y = _divisor(y)
         if isinstance(x.value, int) and isinstance(y.value, int):
-            return known(x.value % max(y.value, 1))
+            return known(x.value % y.value)
         if nonnegative:
             return self._binary(arith.RemSIOp, x, y, min(x.bound, y.bound))
         whole = self.multiply(self.divide(x, y, False), y)
