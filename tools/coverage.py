@@ -20,27 +20,36 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from .op_check import MODES, STATUSES, Outcome
+from .op_devices import DEVICES
 
 WITHOUT_FAULT = ("native", "calls", "eager", "torch", "refused")
 """Statuses that are no fault of the compiler."""
 
 
+Key = tuple[str, str, str, str]
+"""Operator, dtype, mode and device."""
+
+
 @dataclass(frozen=True)
 class Task:
-    """An operator of the database, by its place there, with a dtype and a mode."""
+    """An operator of the database, by its place there, with a dtype, a mode and a device."""
 
     place: int
     operator: str
     dtype: str
     mode: str
+    device: str
 
     @property
-    def key(self) -> tuple[str, str, str]:
-        return self.operator, self.dtype, self.mode
+    def key(self) -> Key:
+        return self.operator, self.dtype, self.mode, self.device
 
 
-def tasks(pattern: str, dtypes: Sequence[str], modes: Sequence[str], shard: tuple[int, int]) -> list[Task]:
-    """Operators whose name the pattern matches as a whole, by those dtypes and modes that they support on the CPU.
+def tasks(
+    pattern: str, dtypes: Sequence[str], modes: Sequence[str], shard: tuple[int, int], device: str = "cpu"
+) -> list[Task]:
+    """Operators whose name the pattern matches as a whole, by those dtypes and modes that they support on the device.
+    Those come first that kernels are for.
 
     Shards deal the operators in turn: shard `i` of `n` has every n-th, from the i-th on.
     """
@@ -53,12 +62,13 @@ def tasks(pattern: str, dtypes: Sequence[str], modes: Sequence[str], shard: tupl
         if place % shard[1] != shard[0] or not re.fullmatch(pattern, name_of(op)):
             continue
         chosen += [
-            Task(place, name_of(op), dtype, mode)
+            Task(place, name_of(op), dtype, mode, device)
             for mode in modes
             for dtype in dtypes
-            if supports(op, getattr(torch, dtype), mode)
+            if supports(op, getattr(torch, dtype), mode, device)
         ]
-    return chosen
+    kind = kinds()
+    return sorted(chosen, key=lambda task: kind[task.operator] == "other")
 
 
 def kinds() -> dict[str, str]:
@@ -88,56 +98,65 @@ def shares(outcomes: Sequence[Outcome], kind: dict[str, str]) -> list[str]:
     return [*lines, ""]
 
 
-def work(connection: Connection, samples: int) -> None:
-    """A process of its own: checks the tasks it is sent until it is sent None."""
+def work(connection: Connection, place: int, samples: int) -> None:
+    """A process of its own: checks the tasks it is sent until it is sent None, or its GPU is lost to it."""
     import warnings
 
     import torch
 
     from .op_check import check, operators
+    from .op_devices import is_lost, prepare
 
     warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
     ops = operators()
     with open(os.devnull, "w") as silence:
         sys.stdout = sys.stderr = silence
-        while (task := connection.recv()) is not None:
-            connection.send(check(ops[task.place], getattr(torch, task.dtype), samples, task.mode))
+        lost = False
+        while not lost and (task := connection.recv()) is not None:
+            prepare(task.device, place)
+            outcome = check(ops[task.place], getattr(torch, task.dtype), samples, task.mode, task.device)
+            lost = is_lost()
+            if lost and outcome.status in WITHOUT_FAULT:
+                outcome.fail("error", "the GPU is lost after the call")
+            connection.send((outcome, lost))
 
 
 class Worker:
     """A process and the task it is at."""
 
-    def __init__(self, samples: int) -> None:
+    def __init__(self, place: int, samples: int) -> None:
+        self.place = place
         self.samples = samples
         self.task: Task | None = None
+        self.begun = 0.0
         self.start()
 
     def start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, far = context.Pipe()
-        self.process = context.Process(target=work, args=(far, self.samples), daemon=True)
+        self.process = context.Process(target=work, args=(far, self.place, self.samples), daemon=True)
         self.process.start()
         far.close()
 
     def run(self, task: Task) -> None:
-        self.task = task
+        self.task, self.begun = task, time.monotonic()
         self.connection.send(task)
 
     def outcome(self, finished: bool) -> Outcome:
-        """Of the task; where the process has died or takes too long it is replaced."""
+        """Of the task; where the process has died, takes too long or has lost its GPU it is replaced."""
         assert self.task is not None
         task, self.task = self.task, None
-        try:
-            if finished:
-                return self.connection.recv()
-            reason = "takes too long"
-        except EOFError:
-            self.process.join()
-            reason = f"the process ended with code {self.process.exitcode}"
-        self.stop()
-        self.start()
-        return Outcome(*task.key).fail("error", reason)
+        found, lost = Outcome(*task.key).fail("error", "takes too long"), True
+        if finished:
+            try:
+                found, lost = self.connection.recv()
+            except EOFError:
+                self.process.join()
+                found.reason = f"the process ended with code {self.process.exitcode}"
+        if lost:
+            self.stop()
+            self.start()
+        return found
 
     def stop(self) -> None:
         self.process.kill()
@@ -152,18 +171,19 @@ def run(
     process and is the outcome of its task.
     """
     end = time.monotonic() + 60 * minutes if minutes else math.inf
-    workers = [Worker(samples) for _ in range(min(jobs, len(todo)))]
+    workers = [Worker(place, samples) for place in range(min(jobs, len(todo)))]
     waiting = list(reversed(todo))
     try:
         for worker in workers:
             worker.run(waiting.pop())
         while busy := [w for w in workers if w.task is not None]:
-            ready = wait([w.connection for w in busy], timeout)
-            # without an answer from anyone for as long as one task may take, all are too late
-            for worker in [w for w in busy if not ready or w.connection in ready]:
+            late = time.monotonic() - timeout
+            ready = wait([w.connection for w in busy], max(0.0, min(w.begun for w in busy) - late))
+            late = time.monotonic() - timeout
+            for worker in [w for w in busy if w.connection in ready or w.begun <= late]:
                 assert worker.task is not None
                 task = worker.task
-                yield task, worker.outcome(bool(ready))
+                yield task, worker.outcome(worker.connection in ready)
                 if waiting and time.monotonic() < end:
                     worker.run(waiting.pop())
     finally:
@@ -239,12 +259,12 @@ def _section(title: str, outcomes: Sequence[Outcome]) -> list[str]:
     return [*lines, ""] if groups else []
 
 
-def read(path: Path) -> dict[tuple[str, str, str], Outcome]:
-    """Outcomes kept by an earlier run, the last of each operator, dtype and mode."""
+def read(path: Path) -> dict[Key, Outcome]:
+    """Outcomes kept by an earlier run, the last of each task."""
     if not path.exists():
         return {}
     kept = [Outcome(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-    return {(o.operator, o.dtype, o.mode): o for o in kept}
+    return {(o.operator, o.dtype, o.mode, o.device): o for o in kept}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -252,6 +272,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("lamella.tools.coverage", description=__doc__)
     parser.add_argument("--dtypes", default="float32,int64,bool,bfloat16", help="comma-separated")
     parser.add_argument("--modes", default="forward", help=f"how operators are run: {', '.join(MODES)}")
+    parser.add_argument("--device", default="cpu", choices=DEVICES, help="where they are run")
     parser.add_argument("--ops", default=".*", help="a regular expression that whole names match")
     parser.add_argument("--samples", type=int, default=3, help="sample inputs per operator and dtype")
     parser.add_argument("--shard", default="0/1", help="i/n: every n-th operator, from the i-th on")
@@ -263,7 +284,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="where the table goes: of all outcomes in the file, if there is one")
     options = parser.parse_args(argv)
     place, _, count = options.shard.partition("/")
-    chosen = tasks(options.ops, options.dtypes.split(","), options.modes.split(","), (int(place), int(count)))
+    dtypes, modes = options.dtypes.split(","), options.modes.split(",")
+    chosen = tasks(options.ops, dtypes, modes, (int(place), int(count)), options.device)
     kept = read(options.resume) if options.resume else {}
     done = {key for key, o in kept.items() if not (options.again and o.status not in WITHOUT_FAULT)}
     todo = [t for t in chosen if t.key not in done]
@@ -289,7 +311,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.out:
         options.out.write_text(report(kept.values(), options.samples), encoding="utf-8")
     counts = Counter(o.status for o in outcomes)
-    print(f"{len(outcomes)} operators by dtype: {', '.join(f'{s} {counts[s]}' for s in STATUSES if counts[s])}")
+    for o in outcomes:
+        if o.status not in WITHOUT_FAULT:
+            print(f"{o.operator} {o.column}: {o.status}: {o.reason.partition(chr(10))[0][:300]}")
+    totals = ", ".join(f"{s} {counts[s]}" for s in STATUSES if counts[s])
+    print(f"{len(outcomes)} of {len(chosen)} operators by dtype: {totals}")
     return int(any(o.status not in WITHOUT_FAULT for o in outcomes))
 
 

@@ -13,15 +13,13 @@ from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._functorch.aot_autograd import aot_function
 from torch.fx import GraphModule, Node
 from torch.utils import _pytree as pytree
-from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects.aten import lookup
-from ..dialects.text import parse_module, print_module
-from ..driver import compile_module
 from ..frontend.backend import Backend, Event
 from ..lowering.options import Options
 from ..lowering.report import SEEDS, VIEW
 from .op_compare import Mismatch, aliases, compare, copies, shown
+from .op_devices import ELEMENTS, compiler, is_lost, torch_device
 
 POOL = 64
 """How many of an operator's samples are looked at for a spread of them."""
@@ -47,6 +45,7 @@ class Outcome:
     operator: str
     dtype: str
     mode: str = "forward"
+    device: str = "cpu"
     status: str = "native"
     reason: str = ""
     calls: list[str] = field(default_factory=list)
@@ -60,7 +59,8 @@ class Outcome:
 
     @property
     def column(self) -> str:
-        return self.dtype if self.mode == "forward" else f"{self.dtype} {self.mode}"
+        device, mode = self.device.replace("cpu", ""), self.mode.replace("forward", "")
+        return " ".join(word for word in (self.dtype, mode, device) if word)
 
     def fail(self, status: str, reason: str) -> Outcome:
         self.status, self.reason = status, reason
@@ -86,14 +86,14 @@ def name_of(op: Any) -> str:
     return f"{op.name}-{op.variant_test_name}" if op.variant_test_name else str(op.name)
 
 
-def check(op: Any, dtype: torch.dtype, samples: int, mode: str = "forward") -> Outcome:
+def check(op: Any, dtype: torch.dtype, samples: int, mode: str = "forward", device: str = "cpu") -> Outcome:
     """Run `op` on a spread of its samples, the last of them not contiguous. Raises nothing an operator can cause."""
     from .op_derivatives import ORDERS, check_derivatives
 
-    outcome = Outcome(name_of(op), str(dtype)[6:], mode)
+    outcome = Outcome(name_of(op), str(dtype)[6:], mode, device)
     torch.manual_seed(0)
     f = op.inplace_variant if mode == "inplace" else _between_negations(op) if mode == "fused" else op
-    for sample in spread(op, dtype, samples, mode.startswith("grad")):
+    for sample in spread(op, dtype, samples, mode.startswith("grad"), device):
         arguments, keywords = (sample.input, *sample.args), sample.kwargs
         if mode == "fused":
             arguments, keywords = pytree.tree_map(_negated, (arguments, keywords))
@@ -103,7 +103,7 @@ def check(op: Any, dtype: torch.dtype, samples: int, mode: str = "forward") -> O
             if mode in ORDERS:
                 calls = check_derivatives(op, sample, ORDERS[mode], verify=first)
             else:
-                calls = check_call(f, arguments, keywords, mode, op.name in UNSPECIFIED, verify=first)
+                calls = check_call(f, arguments, keywords, mode, op.name in UNSPECIFIED, first, device)
         except Refused:
             continue
         except Mismatch as error:
@@ -125,22 +125,25 @@ def check(op: Any, dtype: torch.dtype, samples: int, mode: str = "forward") -> O
     return outcome
 
 
-def supports(op: Any, dtype: torch.dtype, mode: str) -> bool:
-    """Whether the operator can be run so on the CPU."""
+def supports(op: Any, dtype: torch.dtype, mode: str, device: str = "cpu") -> bool:
+    """Whether the operator can be run so there."""
+    kind = torch_device(device)
     if mode == "inplace" and op.inplace_variant is None:
         return False
-    if mode.startswith("grad") and not (op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")):
+    if mode.startswith("grad") and not (op.supports_autograd and dtype in op.supported_backward_dtypes(kind)):
         return False
     if mode.endswith("gradcheck") and dtype is not torch.float64:
         return False
     if mode == "gradgradcheck" and not op.supports_gradgrad:
         return False
-    return bool(op.supports_dtype(dtype, "cpu"))
+    return bool(op.supports_dtype(dtype, kind))
 
 
-def spread(op: Any, dtype: torch.dtype, count: int, gradient: bool) -> Iterator[Any]:
+def spread(op: Any, dtype: torch.dtype, count: int, gradient: bool, device: str = "cpu") -> Iterator[Any]:
     """`count` of the operator's samples, apart from each other; and one of them with other strides."""
-    pool = list(islice(op.sample_inputs("cpu", dtype, requires_grad=gradient), POOL))
+    pool = list(islice(op.sample_inputs(torch_device(device), dtype, requires_grad=gradient), POOL))
+    if device == "interpreted":
+        pool = [sample for sample in pool if _elements(sample) <= ELEMENTS]
     last = len(pool) - 1
     places = (i * last // (count - 1) for i in range(count)) if count > 1 else (len(pool) // 2,)
     chosen = [pool[i] for i in dict.fromkeys(places)] if pool else []
@@ -150,6 +153,11 @@ def spread(op: Any, dtype: torch.dtype, count: int, gradient: bool) -> Iterator[
             yield chosen[len(chosen) // 2].noncontiguous()
         except (RuntimeError, NotImplementedError):
             return  # layouts other than strided
+
+
+def _elements(sample: Any) -> int:
+    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
+    return sum(value.numel() for value in leaves if isinstance(value, torch.Tensor))
 
 
 def _negated(value: Any) -> Any:
@@ -175,6 +183,7 @@ def check_call(
     mode: str = "forward",
     random: bool = False,
     verify: bool = True,
+    device: str = "cpu",
 ) -> list[str]:
     """Compare `f(*args, **kwargs)` with eager; the calls into ATen that are left, and "eager: reason" for each graph
     that was not compiled.
@@ -182,12 +191,14 @@ def check_call(
     `random`: values are not compared. `verify`: each pass's module is, which takes as long as the passes do. Raises
     Mismatch, Refused, TorchFault, or what the compiler raises.
     """
-    call = Call(f, args, kwargs or {}, mode, random, verify)
+    call = Call(f, args, kwargs or {}, mode, random, verify, device)
     try:
         return call.check(native=True)
     except Refused:
         raise
     except Exception as ours:
+        if is_lost():  # and torch's own would fail too
+            raise
         try:
             call.check(native=False)
         except Exception as theirs:  # whatever torch's own tracing and code generation raise
@@ -207,8 +218,10 @@ class Call:
         mode: str,
         random: bool,
         verify: bool = False,
+        device: str = "cpu",
     ) -> None:
         self.f = f
+        self.device = device
         self.verify = verify
         self.mode = mode
         self.random = random
@@ -233,7 +246,7 @@ class Call:
             except Exception as error:  # a sample made not contiguous may not be allowed
                 raise Refused from error
             torch.manual_seed(1)
-            capture = Capture(self, self.mode == "dynamic", native, self.verify)
+            capture = Capture(self, self.mode == "dynamic", native, self.verify, self.device)
             actual = self.results(capture, our_inputs)
         values = not (self.random or capture.is_random())
         # AOTAutograd gives derivatives the strides of what they belong to, which eager does not
@@ -254,7 +267,7 @@ class Call:
         if not wanted or not sources:
             return out
         generator = torch.Generator().manual_seed(2)
-        weights = [torch.rand(t.shape, generator=generator, dtype=torch.float64).to(t.dtype) for t in wanted]
+        weights = [torch.rand(t.shape, generator=generator, dtype=torch.float64).to(t) for t in wanted]
         return out, torch.autograd.grad(wanted, sources, weights, allow_unused=True)
 
     def exact(self) -> list[Any]:
@@ -278,14 +291,14 @@ class Capture:
     AOTAutograd takes the call directly, which saves TorchDynamo's time; TorchDynamo takes what it does not.
     """
 
-    def __init__(self, f: Callable[..., Any], dynamic: bool, native: bool, verify: bool) -> None:
+    def __init__(self, f: Callable[..., Any], dynamic: bool, native: bool, verify: bool, device: str = "cpu") -> None:
         self.f = f
         self.dynamic = dynamic
         self.native = native
         self.events: list[Event] = []
         self.graphs: list[GraphModule] = []
         options = Options(cache=False, verify=verify, strict=True)
-        self.backend = Backend(options, compile_round_tripped, watch=self.events.append)
+        self.backend = Backend(options, compiler(device), watch=self.events.append)
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
         compilers = {f"{name}_compiler": self.compiler for name in ("fw", "bw", "inference")}
@@ -351,13 +364,3 @@ def is_random(name: str) -> bool:
     """Whether an operator's results depend on a generator."""
     cls = lookup(name)
     return cls is not None and "nondeterministic_seeded" in cls.schema.tags
-
-
-def compile_round_tripped(module: ModuleOp, options: Options) -> Any:
-    """Compile a module whose text, where it is verified, must give it back."""
-    if not options.verify:
-        return compile_module(module, options)
-    text = print_module(module)
-    if print_module(parse_module(text)) != text:
-        raise AssertionError(f"the text of the module is not that of the module it gives:\n{text}")
-    return compile_module(module, options)

@@ -37,6 +37,8 @@ def compare(
             continue
         if a.shape != e.shape or a.dtype != e.dtype or a.layout != e.layout:
             raise Mismatch(f"{name} is {shown(a)}, eager's {shown(e)}")
+        if a.device != e.device:
+            raise Mismatch(f"{name} is on {a.device}, eager's on {e.device}")
         if strides and e.layout is torch.strided and not same_strides(a, e):
             raise Mismatch(f"{name} has strides {a.stride()}, eager's {e.stride()} of {shown(e)}")
         if values:
@@ -95,7 +97,7 @@ def _copy(t: torch.Tensor, memory: dict[int, torch.UntypedStorage]) -> torch.Ten
         return t.detach().clone().requires_grad_(t.requires_grad)
     storage = t.untyped_storage()
     copied = memory.setdefault(storage.data_ptr(), storage.clone()) if storage.nbytes() else storage.clone()
-    made = torch.empty(0, dtype=t.dtype).set_(copied, t.storage_offset(), t.shape, t.stride())
+    made = torch.empty(0, dtype=t.dtype, device=t.device).set_(copied, t.storage_offset(), t.shape, t.stride())
     return made.requires_grad_(t.requires_grad)
 
 

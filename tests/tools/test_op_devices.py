@@ -1,0 +1,66 @@
+"""The operator database on devices: graphs as on a GPU, interpreted; processes that lose their GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from lamella.tools import coverage
+from lamella.tools.op_check import Outcome, check, check_call, operators
+from lamella.tools.op_compare import Mismatch, compare
+from lamella.tools.op_devices import on_gpu
+
+
+def test_interpreted() -> None:
+    add = next(op for op in operators() if op.name == "add")
+    outcome = check(add, torch.float32, 1, device="interpreted")
+    assert (outcome.status, outcome.column, outcome.samples) == ("native", "float32 interpreted", 2)
+
+
+def test_tensors_on_the_gpu() -> None:
+    text = "(!sym.t<[s0, 2], f32, strides=[1, s0]>, !sym.t<[], i64, device=cuda:1>, !sym.int<s0>)"
+    moved = "(!sym.t<[s0, 2], f32, strides=[1, s0], device=cuda:0>, !sym.t<[], i64, device=cuda:1>, !sym.int<s0>)"
+    assert on_gpu(text) == moved
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda: (torch.roll, (torch.empty(0, 0, 0), -1, 0))],
+    ids=["roll_of_nothing"],
+)
+def test_kernels_for_gpus(call: Any) -> None:
+    """Samples that kernels for GPUs were wrong for, or could not be made of."""
+    f, args = call()
+    assert check_call(f, args, device="interpreted") == []
+
+
+def test_results_on_another_device() -> None:
+    with pytest.raises(Mismatch, match="result 0 is on meta, eager's on cpu"):
+        compare([torch.empty(2, device="meta")], [torch.empty(2)], values=False, exact=lambda: [])
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_process_that_loses_its_gpu_is_replaced(lost: bool) -> None:
+    starts: list[int] = []
+
+    class Answers:
+        def send(self, task: coverage.Task) -> None:
+            self.task = task
+
+        def recv(self) -> tuple[Outcome, bool]:
+            return Outcome(*self.task.key), lost
+
+    class Worker(coverage.Worker):
+        def start(self) -> None:
+            starts.append(self.place)
+            self.connection: Any = Answers()
+
+        def stop(self) -> None:
+            pass
+
+    worker = Worker(3, 1)
+    worker.run(coverage.Task(0, "add", "float32", "forward", "cuda"))
+    assert worker.outcome(True).column == "float32 cuda"
+    assert starts == [3] * (1 + lost) and worker.task is None
