@@ -10,10 +10,11 @@ import sympy
 from ..dialects import expr, prims
 from ..dialects.expr import Dim
 from ..dialects.prims import Number
-from ..dialects.tensor import TensorType, is_float
+from ..dialects.tensor import is_float
 from .decomposition import Call, rule, view
 from .float8 import FORMATS, converted
 from .prims_builder import Value
+from .storage import overlaps
 
 
 def constant(call: Call, value: Number) -> Value:
@@ -176,11 +177,6 @@ def copy_into(call: Call, x: Value, source: Value, non_blocking: bool) -> Any:
     op = type(call.op).call([x.ssa, value.ssa, non_blocking], [x.type], call.op.location)
     call.b.ops.append(op)
     return Value(call.b, op.results[0])
-
-
-def overlaps(t: TensorType) -> bool:
-    """Whether elements may lie at one place: dims of stride 0 with more than one, as far as is known."""
-    return any(stride == 0 and size != 1 for stride, size in zip(t.strides, t.shape, strict=True))
 
 
 def convert(call: Call, x: Value) -> Any:

@@ -20,6 +20,7 @@ from ..dialects.expr import Dim
 from ..dialects.prims import Number, PrimsOp, Scalar
 from ..dialects.tensor import TensorType, is_float, is_integer, is_unsigned, itemsize
 from .promotion import opmath
+from .storage import overlaps
 
 Operand: TypeAlias = "Value | Number"
 
@@ -39,7 +40,10 @@ class Builder:
         self._constants: dict[tuple[Scalar, TensorType], Value] = {}
 
     def add(self, op: PrimsOp) -> Value:
-        """Append an op; its first result."""
+        """Append an op; its first result. What is made has a place for each element, also where an operand has not."""
+        made = cast(TensorType, op.results[0].type)
+        if overlaps(made) and not isinstance(op, prims.ALIASING):
+            op.results[0]._type = made.with_(shape=made.shape)  # pyright: ignore[reportPrivateUsage]
         if self.location is not None:
             op.location = self.location
         self.ops.append(op)

@@ -41,3 +41,8 @@ def is_dense(type: TensorType) -> bool:
         rest.remove(found)
         expected = expr.normal(expected * found[0])
     return True
+
+
+def overlaps(t: TensorType) -> bool:
+    """Whether elements may lie at one place: dims of stride 0 with more than one, as far as is known."""
+    return any(stride == 0 and size != 1 for stride, size in zip(t.strides, t.shape, strict=True))

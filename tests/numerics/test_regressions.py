@@ -62,6 +62,11 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x, i: x.index_add(0, i, x).narrow(0, 0, 3).zero_(),
         (torch.ones(3, 2), torch.tensor([2, 0, 1])),
     ),
+    # what is made of a tensor that is repeated has a place for each element
+    "updates of what is expanded": (
+        lambda x: x.bfloat16().expand([4]).index_add(0, torch.tensor([2, 0, 3, 1]), x.bfloat16().expand([4])),
+        (torch.tensor(3),),
+    ),
     "flip of one element": (lambda x: x.reshape([-1]).flip(-1), (torch.tensor(3),)),
     "atan2 of a constant": (lambda x: torch.atan2(torch.full_like(x, 2.5), x), (torch.randn(19),)),
 }
