@@ -202,15 +202,15 @@ def plot(runs: dict[str, Run], path: Path) -> None:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
-    for (name, run), color in zip(runs.items(), ("tab:gray", "tab:orange", "tab:blue"), strict=False):
+    styles = (("tab:gray", "-"), ("tab:orange", "--"), ("tab:blue", ":"))
+    for (name, run), (color, line) in zip(runs.items(), styles, strict=False):
         smooth = [statistics.mean(run.losses[max(0, i - 9) : i + 1]) for i in range(len(run.losses))]
-        axes.plot(run.losses, color=color, alpha=0.2)
-        ms = statistics.median(run.seconds) * 1e3
-        axes.plot(smooth, color=color, label=f"{name}: validation {run.validation:.3f}, {ms:.0f} ms a step")
+        axes.plot(run.losses, line, color=color, alpha=0.2)
+        axes.plot(smooth, line, color=color, label=f"{name}: validation {run.validation:.3f}")
     axes.set(xlabel="step", ylabel="loss, nats a character")
     axes.legend()
     axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=110)
 
 
 def train(name: str, c: Config, text: Text, options: argparse.Namespace, bar: Any) -> Run:
