@@ -36,7 +36,7 @@ def _repeated(matrix: Value, batch: Sequence[Dim]) -> Value:
 def _rows(call: Call, x: Value) -> Sequence[Dim] | None:
     """The dims that the rows of `x` are a view of, if all uses of the result are views of that shape; else None."""
     owner = x.ssa.owner
-    if not isinstance(owner, prims.ReshapeOp):
+    if x.rank != 2 or not isinstance(owner, prims.ReshapeOp):
         return None
     source = Value(x.b, owner.operand)
     if source.rank < 3 or source.shape[-1] != x.shape[-1]:
