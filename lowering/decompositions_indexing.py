@@ -80,6 +80,36 @@ def index(call: Call, x: Value, indices: Sequence[Value | None]) -> Any:
     return x.gather(chosen.indices, chosen.index, call.type.with_(shape=chosen.shape), OUT_OF_BOUNDS)
 
 
+def _within(x: Value, indices: Sequence[Value | None]) -> list[Value | None]:
+    """Indices beyond an end are the end's."""
+    ends: list[Any] = list(x.shape)
+    return [
+        None if i is None else integer(i).maximum(0).minimum(expr.normal(n - 1))
+        for i, n in zip(indices, ends, strict=False)
+    ]
+
+
+@rule("aten._unsafe_masked_index")
+def masked_index(call: Call, x: Value, mask: Value, indices: Sequence[Value | None], filler: Number) -> Any:
+    """x[indices] where the mask is set, else the filler; other indices may be anything."""
+    chosen = None if x.type.numel == 0 else _selection(x, _within(x, indices))
+    if chosen is None:
+        return NotImplemented
+    y = x.gather(chosen.indices, chosen.index, call.type.with_(shape=chosen.shape))
+    return mask.to("i1").expand(chosen.shape).where(y, y.full(filler))
+
+
+@rule("aten._unsafe_masked_index_put_accumulate")
+def masked_index_put(call: Call, x: Value, mask: Value, indices: Sequence[Value | None], values: Value) -> Any:
+    """x with values added at indices where the mask is set."""
+    chosen = None if x.type.numel == 0 else _selection(x, _within(x, indices))
+    if chosen is None:
+        return NotImplemented
+    values = values.to(x.dtype).expand(chosen.shape)
+    source = mask.to("i1").expand(chosen.shape).where(values, values.full(0))
+    return scatter(x, chosen.indices, source, chosen.index, "max" if x.is_bool else "add", None)
+
+
 @rule("aten.index_put", "aten._unsafe_index_put")
 def index_put(call: Call, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool) -> Any:
     masks = [i for i in indices if i is not None]

@@ -374,3 +374,13 @@ for _word, _make in (("lshift", prims.ShlOp.make), ("rshift", prims.ShrOp.make))
 @pointwise("aten.bitwise_not")
 def bitwise_not(x: Value) -> Value:
     return ~x
+
+
+@rule("aten.addr")
+def addr(call: Call, x: Value, a: Value, b: Value, beta: Number, alpha: Number) -> Value:
+    """beta x + alpha a b^T; x does not matter where beta is 0."""
+    t = call.type
+    dtype = opmath(t.dtype)
+    outer = a.to(dtype).unsqueeze(1).expand(t.shape) * b.to(dtype).unsqueeze(0).expand(t.shape)
+    y = _scaled(outer, alpha)
+    return y if beta == 0 else _scaled(x.to(dtype).expand(t.shape), beta) + y

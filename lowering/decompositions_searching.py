@@ -36,7 +36,8 @@ MANY: Final = 32
 def isin(call: Call, x: Value, among: Value, unique: bool, invert: bool) -> Any:
     """Whether each element is among others, each compared with each where these are few."""
     n = among.type.numel
-    if not isinstance(n, int) or n > MANY:
+    hint = call.b.hint(n)
+    if hint is None or hint > MANY:
         return NotImplemented
     dtype = promote_types(x.dtype, among.dtype)
     pairs = [*x.shape, n]

@@ -8,8 +8,9 @@ from typing import Any, cast
 import sympy
 
 from ..dialects import expr, prims
+from ..dialects.aten import lookup
 from ..dialects.expr import Dim
-from ..dialects.tensor import itemsize
+from ..dialects.tensor import TensorType, itemsize
 from .decomposition import Call, rule, view
 from .prims_builder import Builder, Value
 
@@ -302,6 +303,20 @@ def diagonal(call: Call, x: Value, offset: int, a: int, b: int) -> Value:
 @rule("aten.diagonal_copy")
 def diagonal_copy(call: Call, x: Value, offset: int, a: int, b: int) -> Value:
     return diagonal(call, x, offset, a, b)
+
+
+@rule("aten.as_strided_copy")
+def as_strided_copy(call: Call, x: Value, size: Sequence[Dim], stride: Sequence[Dim], offset: Dim | None) -> Any:
+    """A copy of what is there: through a view that ATen makes, where x may be a part of a larger memory."""
+    known = as_strided(call, x, size, stride, offset)
+    if known is not NotImplemented:
+        return known
+    cls = lookup("aten.as_strided")
+    assert cls is not None
+    seen = TensorType.get(size, x.dtype, stride, x.type.device)
+    op = cls.call([x.ssa, tuple(size), tuple(stride), offset], [seen], call.op.location)
+    call.b.ops.append(op)
+    return Value(call.b, op.results[0]).copy(call.type)
 
 
 @view("aten.as_strided")

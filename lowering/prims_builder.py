@@ -111,14 +111,17 @@ class Builder:
             return False
         if e.is_negative:
             return True
-        hint = self._hint(e)
+        hint = self.hint(e)
         return None if hint is None else bool(hint < 0)
 
     def is_one(self, e: Dim) -> bool:
         """Whether a size is 1, by its expression or by its hint: where that decides, torch guards it."""
-        return e == 1 if isinstance(e, int) else self._hint(e) == 1
+        return e == 1 if isinstance(e, int) else self.hint(e) == 1
 
-    def _hint(self, e: sympy.Expr) -> Any:
+    def hint(self, e: Dim) -> Any:
+        """A size as it was when the graph was captured; None where that is not known."""
+        if isinstance(e, int):
+            return e
         values = {s: self.hints.get(cast(sympy.Symbol, s).name) for s in e.free_symbols}
         if any(v is None for v in values.values()):
             return None

@@ -20,6 +20,9 @@ NATIVE = {
     "linspace": ("int64",),
     "nn.functional.avg_pool2d": ("int64",),
     "cdist": ("float32",),
+    "addr": ("float32", "bool"),
+    "as_strided_copy": ("int64",),
+    "_unsafe_masked_index_put_accumulate": ("float32",),
 }
 OPERATORS = {name_of(op): op for op in operators() if name_of(op) in NATIVE}
 
@@ -70,5 +73,6 @@ def test_rows_and_blocks_of_symbolic_sizes() -> None:
     assert check_call(lambda x, y: torch.block_diag(x, y, x.t()), (x, y), mode="dynamic") == []
     assert check_call(lambda x: torch.renorm(x, 2, 0, 0.5), (x,), mode="dynamic") == []
     assert check_call(lambda x: torch.dist(x, x.flip(0)), (x,), mode="dynamic") == []
+    assert check_call(lambda x: torch.isin(x, x[0]), (x,), mode="dynamic") == []
     z = torch.randn(2, 6, 3, 5)
     assert check_call(lambda z: torch.nn.functional.channel_shuffle(z, 3), (z,), mode="dynamic") == []
