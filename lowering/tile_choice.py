@@ -40,12 +40,6 @@ the fewer programs there are at a time, the more of their rows are still in the 
 AGAIN_EACH = 32
 """Of these, for a thread."""
 
-AHEAD = 0
-"""Tiles of such a row that are on their way at a time, through shared memory; 0: one, straight to the registers."""
-
-HINTS = 1
-"""Whether caches are told to keep such rows."""
-
 COLUMNS = 512
 """Bytes of columns that a program reduces side by side."""
 
@@ -299,11 +293,7 @@ class Tiling:
         self._is_long = True
         if not self._read_again():
             return self._fill(chain, vector, CHUNK)
-        if HINTS:
-            self._hint_caches()
-        if AHEAD:
-            for o, _ in chain:
-                o.attributes["stages"] = IntegerAttr(AHEAD, i64)
+        self._hint_caches()
         half = 2 if vector is not None and self._narrow(vector) < 4 else 1
         return self._fill(chain, vector, AGAIN // half // power(self._carried()))
 

@@ -274,20 +274,14 @@ class TtBuilder:
         step: SSAValue,
         initial: Sequence[SSAValue],
         body: Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
-        stages: int | None = None,
     ) -> list[SSAValue]:
-        """`scf.for`: `body(i, values)` gives the next values, which have the types of the first ones. With `stages`,
-        Triton has as many tiles of loads on their way at a time.
-        """
+        """`scf.for`: `body(i, values)` gives the next values, which have the types of the first ones."""
         block = Block(arg_types=[start.type, *(v.type for v in initial)])
         with self.scope(block):
             results = body(block.args[0], block.args[1:])
             self.effect(scf.YieldOp, results)
         types = [v.type for v in initial]
-        op = self.effect(scf.ForOp, [start, end, step, *initial], types, {}, [Region(block)])
-        if stages is not None:
-            op.attributes["tt.num_stages"] = IntegerAttr(stages, i32)
-        return list(op.results)
+        return list(self.effect(scf.ForOp, [start, end, step, *initial], types, {}, [Region(block)]).results)
 
     def across(
         self,

@@ -130,12 +130,7 @@ class TileLoop:
             del body.axes[rank:]
             return [*result, *(body.scans[s] for s in scans)]
 
-        return self.b.loop(bounds[0], bounds[1], bounds[2], carried, step, self._stages())[:count]
-
-    def _stages(self) -> int | None:
-        """Tiles that the loop has on their way at a time, where that is said."""
-        stages = self.op.attributes.get("stages")
-        return stages.value.data if isinstance(stages, IntegerAttr) else None
+        return self.b.loop(bounds[0], bounds[1], bounds[2], carried, step)[:count]
 
     def _after_scans(self, depth: int, values: Sequence[SSAValue], looped: bool) -> list[SSAValue]:
         if depth == len(self.dims) - 1:

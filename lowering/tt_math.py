@@ -46,10 +46,6 @@ def _op(cls: type[Operation]) -> Function:
     return lambda b, *x: b.float(cls, *x)
 
 
-def _for(single: Function, double: Function) -> Function:
-    return lambda b, *x: double(b, *x) if is_double(x[0]) else single(b, *x)
-
-
 def negate(b: TtBuilder, x: SSAValue) -> SSAValue:
     """-0.0 - x: of tensors there is no arith.negf."""
     return b.float(arith.SubfOp, b.constant(-0.0, element_of(x.type)), x)
@@ -63,6 +59,11 @@ def divide(b: TtBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
 def sqrt(b: TtBuilder, x: SSAValue) -> SSAValue:
     """Correctly rounded."""
     return b.float(math.SqrtOp, x) if is_double(x) else b.elementwise(tt.PreciseSqrtOp, (x,))
+
+
+def _rsqrt(b: TtBuilder, x: SSAValue) -> SSAValue:
+    """1 / sqrt(x): the hardware's approximation is 2 units off, which every element of a normalized row would be."""
+    return divide(b, b.constant(1.0, element_of(x.type)), sqrt(b, x))
 
 
 def bits(b: TtBuilder, x: SSAValue) -> SSAValue:
@@ -178,7 +179,7 @@ MATH: Mapping[str, Function] = {
         "floor": math.FloorOp, "ceil": math.CeilOp, "fabs": math.AbsFOp,
     }.items()},
     "sqrt": sqrt,
-    "rsqrt": _for(_op(math.RsqrtOp), _library("rsqrt")),
+    "rsqrt": _rsqrt,
     "roundeven": _library("rint"),
     "digamma": _digamma,
     "i0": _library("cyl_bessel_i0"),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, IntegerAttr, IntegerType, f32, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -273,5 +273,6 @@ ROUNDED: dict[str, Row] = {
     "math.exp": lambda b, op, v: tt_rounded.exp(b, *v),
     "math.erf": lambda b, op, v: tt_rounded.erf(b, *v),
     "math.tanh": lambda b, op, v: tt_rounded.tanh(b, *v),
+    "math.rsqrt": lambda b, op, v: b.float(math.RsqrtOp, *v),
 }
 """Ops of f32 that may be a few units off."""
