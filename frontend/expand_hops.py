@@ -6,6 +6,7 @@ nobody reads what it would keep. `flex_attention` becomes products, a softmax an
 
 from __future__ import annotations
 
+import logging
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -18,7 +19,9 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
-from .graph_parts import UnsupportedGraph, parts_of
+from .graph_parts import parts_of
+
+log = logging.getLogger("lamella")
 
 WRITING: Final = frozenset({"auto_functionalized", "auto_functionalized_v2"})
 """Operators around one that writes, which writes to copies."""
@@ -28,7 +31,7 @@ FUNCTIONAL: Final = frozenset({"flex_attention", "flex_attention_backward", "out
 
 
 def expanded(graph: GraphModule) -> GraphModule:
-    """The graph without calls of these operators; itself where there are none. Raises UnsupportedGraph."""
+    """The graph without calls of these operators, but those that cannot be traced; itself where there are none."""
     called = {n.target for n in graph.graph.nodes if isinstance(n.target, HigherOrderOperator)}
     if not called:
         return graph
@@ -67,7 +70,10 @@ class _Expansion:
         return GraphModule(self.root, self.graph)
 
     def expand(self, node: Node, target: HigherOrderOperator) -> Any:
-        """Trace torch's definition of the call, and insert what it calls; the new nodes of the results."""
+        """Trace torch's definition of the call, and insert what it calls; the new nodes of the results.
+
+        The call itself where that fails.
+        """
         kwargs = dict(node.kwargs)
         if target.__name__ in WRITING:
             kwargs |= _spared(node)
@@ -85,9 +91,9 @@ class _Expansion:
         try:
             with self.mode, torch.no_grad():
                 inner = make_fx(traced)(*(v.meta["val"] for v in given))
-        except Exception as error:  # whatever torch's own definition meets
-            reason = f"{type(error).__name__}: {error}"
-            raise UnsupportedGraph(f"node {node.name}: {target} cannot be traced: {reason}") from error
+        except Exception as error:  # whatever torch's own definition meets: then torch runs it
+            log.info("node %s: %s cannot be traced: %s: %s", node.name, target, type(error).__name__, error)
+            return self.graph.node_copy(node, self.env.__getitem__)
         return self.insert(inner, [self.env[v] for v in given], node)
 
     def insert(self, inner: GraphModule, given: list[Any], at: Node) -> Any:

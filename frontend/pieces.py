@@ -18,6 +18,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.passes.split_module import split_module
 from torch.utils import _pytree as pytree
 
+from .expand_hops import expanded
 from .graph_parts import UnsupportedGraph, held_constants, parts_of
 from .import_fx import Importer
 from .traced_types import NoType
@@ -56,6 +57,7 @@ class _Native(torch.nn.Module):
 def in_pieces(graph: GraphModule) -> Pieces | None:
     """Cut a graph; None where nothing of it can be compiled."""
     try:
+        graph = expanded(graph)
         reasons = _eager_calls(graph)
     except UnsupportedGraph:
         return None

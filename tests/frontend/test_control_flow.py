@@ -196,6 +196,51 @@ def test_sizes_read_from_data_in_a_branch() -> None:
         check(f, x)
 
 
+def test_control_flow_within_control_flow() -> None:
+    def scanned(x: torch.Tensor) -> Any:
+        def step(carry: torch.Tensor, a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            n = while_loop(lambda i, b: i < 3, lambda i, b: (i + 1, (b + a).sin()), (torch.tensor(0), carry))[1]
+            return n, n * 2
+
+        return scan(step, torch.zeros(4), x)
+
+    def mapped(x: torch.Tensor) -> Any:
+        return map_slices(lambda a: torch.cond(a.sum() > 0, lambda b: b.sin(), lambda b: b.cos(), (a,)), x)
+
+    def repeated(x: torch.Tensor) -> Any:
+        def body(i: torch.Tensor, a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return i + 1, torch.cond(a.max() > 2, lambda b: b / 2, lambda b: (b @ b.t()) * 1.5, (a,))
+
+        return while_loop(lambda i, a: i < 6, body, (torch.tensor(0), x))
+
+    for f in (scanned, mapped, repeated):
+        check(f, torch.randn(4, 4))
+
+
+def test_results_of_sizes_that_differ_between_branches() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda a: a[:2].clone(), lambda a: a[:3] + 1, (x,)) * 2
+
+    for x in (torch.rand(5), -torch.rand(5)):
+        check(f, x)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64, torch.int64, torch.complex64], ids=str)
+def test_dtypes_strides_and_no_elements(dtype: torch.dtype) -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.abs().sum() > 10, lambda a: a * 2, lambda a: a + 1, (x,)) + 1
+
+    def stepped(x: torch.Tensor) -> Any:
+        first = x[0].clone(memory_format=torch.contiguous_format)
+        return scan(lambda c, a: (c + a, c * a), first, x)
+
+    x = (torch.randn(5, 4) * 4).to(dtype)
+    for y in (x, x.t(), x[:, ::2], x[:, :1] * 0, x[:, :0]):
+        check(f, y)
+    for y in (x, x.t(), x[:, ::2]):
+        check(stepped, y)
+
+
 def test_random_numbers_in_a_branch_follow_the_seed() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         return torch.cond(x.sum() > 0, lambda a: a + torch.rand_like(a), lambda a: a * 2, (x,))
