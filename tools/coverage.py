@@ -201,13 +201,15 @@ def report(outcomes: Iterable[Outcome], samples: int) -> str:
     order = {name: i for i, name in enumerate(kind)}
     found = sorted(outcomes, key=lambda o: order[o.operator])
     columns = list(dict.fromkeys(o.column for o in found))
+    places = {"cpu": "CPU", "cuda": "GPU", "interpreted": "GPU, interpreted"}
+    devices = ", ".join(places[device] for device in dict.fromkeys(o.device for o in found))
     lines = [
         "# torch's operators through Lamella",
         "",
         f"Made by `python -m lamella.tools.coverage`: for each entry of torch's operator database (torch "
-        f"{torch.__version__.partition('+')[0]}, CPU) and dtype, {samples} of its sample inputs and one that is not "
-        "contiguous are compiled to native code and compared with eager: values, dtypes, sizes, strides, what is left "
-        "in the inputs, and which results share memory with inputs; of random operators all but the values. "
+        f"{torch.__version__.partition('+')[0]}, {devices}) and dtype, {samples} of its sample inputs and one that is "
+        "not contiguous are compiled to native code and compared with eager: values, dtypes, sizes, strides, what is "
+        "left in the inputs, and which results share memory with inputs; of random operators all but the values. "
         "A failing sample ends its operator.",
         "",
         "By mode: the call as it is; **fused**: between negations of its operands and results; **inplace**: its method "
