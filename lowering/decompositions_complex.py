@@ -18,7 +18,7 @@ from ..dialects import prims
 from ..dialects.tensor import TensorType, is_complex
 from .complex_value import PARTS, Pair, with_real
 from .decomposition import Call
-from .decompositions_pointwise import nan_to_num as nan_to_num_of_reals
+from .decompositions_pointwise import LARGEST, finite
 from .decompositions_reductions import dims_in
 from .decompositions_reductions import var as var_of_reals
 from .decompositions_reductions import vector_norm as norm_of_reals
@@ -339,7 +339,8 @@ def eye(call: Call, *rest: Any) -> Pair:
 
 @complex_rule("aten.nan_to_num")
 def nan_to_num(call: Call, x: Pair, *rest: Any) -> Any:
-    return Pair(nan_to_num_of_reals(x.re, *rest), nan_to_num_of_reals(x.im, *rest))
+    largest = LARGEST[x.re.dtype]
+    return Pair(finite(x.re, largest, *rest), finite(x.im, largest, *rest))
 
 
 # Reductions

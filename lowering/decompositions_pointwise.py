@@ -126,9 +126,10 @@ def rad2deg(x: Value) -> Value:
     return x * (180 / math.pi)
 
 
-@pointwise("aten.nan_to_num")
-def nan_to_num(x: Value, nan: float | None, posinf: float | None, neginf: float | None) -> Any:
-    return x if not x.is_float else _nan_to_num(x, nan, posinf, neginf)
+@rule("aten.nan_to_num")
+def nan_to_num(call: Call, x: Value, nan: float | None, posinf: float | None, neginf: float | None) -> Value:
+    """Infinities become the largest numbers of the dtype itself, whatever is computed in."""
+    return finite(x.opmath(), LARGEST[x.dtype], nan, posinf, neginf) if x.is_float else x
 
 
 LARGEST: Final[dict[str, float]] = {
@@ -139,10 +140,10 @@ LARGEST: Final[dict[str, float]] = {
 }
 
 
-def _nan_to_num(x: Value, nan: float | None, posinf: float | None, neginf: float | None) -> Value:
+def finite(x: Value, largest: float, nan: float | None, posinf: float | None, neginf: float | None) -> Value:
     y = x.isnan().where(0.0 if nan is None else nan, x)
-    y = x.eq(math.inf).where(LARGEST[x.dtype] if posinf is None else posinf, y)
-    return x.eq(-math.inf).where(-LARGEST[x.dtype] if neginf is None else neginf, y)
+    y = x.eq(math.inf).where(largest if posinf is None else posinf, y)
+    return x.eq(-math.inf).where(-largest if neginf is None else neginf, y)
 
 
 # Two operands

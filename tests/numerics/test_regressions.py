@@ -67,6 +67,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x: x.bfloat16().expand([4]).index_add(0, torch.tensor([2, 0, 3, 1]), x.bfloat16().expand([4])),
         (torch.tensor(3),),
     ),
+    "largest number of a narrow dtype": (
+        lambda x: (x.nan_to_num(), x.half().nan_to_num(), x.nan_to_num().round() != x.round()),
+        (torch.tensor([float("inf"), float("-inf"), float("nan"), 1.5], dtype=torch.bfloat16),),
+    ),
     "flip of one element": (lambda x: x.reshape([-1]).flip(-1), (torch.tensor(3),)),
     "atan2 of a constant": (lambda x: torch.atan2(torch.full_like(x, 2.5), x), (torch.randn(19),)),
 }
