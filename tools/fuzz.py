@@ -133,16 +133,17 @@ def fault(program: Program, options: Options) -> str | None:
     torch.manual_seed(0)
     try:
         check(program, options)
+        return None
     except Mismatch as error:
-        try:
-            check(program, None)
-        except Exception:  # torch's own tracing is not to be mended here
-            return None
-        return f"wrong: {error}"
+        said = f"wrong: {error}"
     except Exception as error:  # whatever any pass may raise
         where = traceback.extract_tb(error.__traceback__)[-1]
-        return f"error: {type(error).__name__}: {error} ({where.filename.rpartition('/')[2]}:{where.lineno})"
-    return None
+        said = f"error: {type(error).__name__}: {error} ({where.filename.rpartition('/')[2]}:{where.lineno})"
+    try:
+        check(program, None)
+    except Exception:  # torch's own tracing is not to be mended here
+        return None
+    return said
 
 
 def fault_apart(program: Program, options: Options) -> str | None:
