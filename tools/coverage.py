@@ -98,7 +98,7 @@ def shares(outcomes: Sequence[Outcome], kind: dict[str, str]) -> list[str]:
     return [*lines, ""]
 
 
-def work(connection: Connection, place: int, samples: int) -> None:
+def work(connection: Connection, place: int, device: str, samples: int) -> None:
     """A process of its own: checks the tasks it is sent until it is sent None, or its GPU is lost to it."""
     import warnings
 
@@ -108,13 +108,16 @@ def work(connection: Connection, place: int, samples: int) -> None:
     from .op_devices import is_lost, prepare
 
     warnings.simplefilter("ignore")
+    prepare(device, place)  # importing the database ends that settings can be made
     ops = operators()
     with open(os.devnull, "w") as silence:
         sys.stdout = sys.stderr = silence
         lost = False
         while not lost and (task := connection.recv()) is not None:
-            prepare(task.device, place)
-            outcome = check(ops[task.place], getattr(torch, task.dtype), samples, task.mode, task.device)
+            try:
+                outcome = check(ops[task.place], getattr(torch, task.dtype), samples, task.mode, task.device)
+            except Exception as error:  # no samples can be made
+                outcome = Outcome(*task.key).fail("error", f"{type(error).__name__}: {error}")
             lost = is_lost()
             if lost and outcome.status in WITHOUT_FAULT:
                 outcome.fail("error", "the GPU is lost after the call")
@@ -124,8 +127,9 @@ def work(connection: Connection, place: int, samples: int) -> None:
 class Worker:
     """A process and the task it is at."""
 
-    def __init__(self, place: int, samples: int) -> None:
+    def __init__(self, place: int, device: str, samples: int) -> None:
         self.place = place
+        self.device = device
         self.samples = samples
         self.task: Task | None = None
         self.begun = 0.0
@@ -134,7 +138,7 @@ class Worker:
     def start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, far = context.Pipe()
-        self.process = context.Process(target=work, args=(far, self.place, self.samples), daemon=True)
+        self.process = context.Process(target=work, args=(far, self.place, self.device, self.samples), daemon=True)
         self.process.start()
         far.close()
 
@@ -167,11 +171,11 @@ class Worker:
 def run(
     todo: Sequence[Task], samples: int, jobs: int, timeout: float, minutes: float
 ) -> Iterator[tuple[Task, Outcome]]:
-    """Outcomes of tasks as they come; none is begun after so many `minutes`, if there are any. A crash or a hang ends a
-    process and is the outcome of its task.
+    """Outcomes of tasks, all of one device, as they come; none is begun after so many `minutes`, if there are any. A
+    crash or a hang ends a process and is the outcome of its task.
     """
     end = time.monotonic() + 60 * minutes if minutes else math.inf
-    workers = [Worker(place, samples) for place in range(min(jobs, len(todo)))]
+    workers = [Worker(place, todo[0].device, samples) for place in range(min(jobs, len(todo)))]
     waiting = list(reversed(todo))
     try:
         for worker in workers:

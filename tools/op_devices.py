@@ -33,7 +33,7 @@ def torch_device(device: str) -> str:
 def prepare(device: str, worker: int) -> None:
     """Says of a process, one of several that share a GPU, how it is to compute.
 
-    As eager computes by itself, without TF32. It has one of the cores, so that it starts one process for Triton.
+    Without TF32, in eager either. It has one of the cores, so that it starts one process for Triton.
     """
     import os
 
