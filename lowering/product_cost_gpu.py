@@ -13,7 +13,7 @@ from .promotion import opmath
 LONG_ROW = 16 << 10
 """Elements of the row that a matrix is multiplied with, at most."""
 
-MATRIX = 1 << 22
+MATRIX = 1 << 21
 """Elements of that matrix at least, for the time to be that of reading it."""
 
 ROWS = 16
@@ -21,6 +21,9 @@ ROWS = 16
 
 LARGE_MATRIX, COLUMNS = 1 << 23, range(4096, 8192)
 """Elements at least, and columns, of the matrix that such rows are multiplied with."""
+
+BYTES, BYTE_ROWS = 1 << 24, 64
+"""Elements at least of a matrix of bytes, which the library wants in 16 bits, and rows at most."""
 
 SMALL = 1 << 27
 """Products of two matrices of 16-bit floats up to which the library is as slow as with twice the size."""
@@ -37,10 +40,15 @@ BATCH, BATCH_SIDE, BATCH_SHORT = 96, range(64, 129), range(32, 129)
 
 def reason_on_gpu(product: Product, gpu: GpuTarget) -> str | None:
     """Why a kernel of ours is faster, in words; None where ATen's is as good or nobody knows."""
-    if gpu.sm < 90 or not product.is_static or product.stored != product.dtype:
+    if gpu.sm < 90 or not product.is_static:
         return None
     batch, m, n, k = (cast(int, d) for d in (product.batch, product.m, product.n, product.k))
     half = opmath(product.dtype) != product.dtype
+    if product.stored in ("i8", "u8"):
+        few = batch == 1 and half and m <= BYTE_ROWS and n in COLUMNS and n * k >= BYTES and k <= LONG_ROW
+        return "a weight of bytes is converted where it is read" if few and product.rhs == "k" else None
+    if product.stored != product.dtype:
+        return None
     if batch >= BATCH and half and m in BATCH_SIDE and n in BATCH_SIDE and k in BATCH_SHORT:
         return "a program has one of many small matrices"
     if batch != 1 or not (half or product.dtype == "f32"):

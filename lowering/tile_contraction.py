@@ -128,6 +128,14 @@ def _is_plain(v: SSAValue) -> bool:
     return all(map(_is_plain, op.operands[1:] if isinstance(op, LoadOp) else op.operands))
 
 
+def _ops_of(v: SSAValue) -> int:
+    """Operations that make an element of a factor."""
+    op = v.owner
+    if not isinstance(op, Operation) or isinstance(op, LoadOp):
+        return 0
+    return _OPS.get(op.name, 1) + sum(map(_ops_of, op.operands))
+
+
 def tile_contraction(
     kernel: KernelOp,
     target: GpuTarget,
@@ -265,7 +273,7 @@ SHARE = 0.7
 LANE_OPS_PER_US = 128 * 1700
 """Operations that a processor makes beside products."""
 
-_OPS = {"math.erf": 15, "math.tanh": 10, "math.exp": 6, "arith.divf": 8}
+_OPS = {"math.erf": 15, "math.tanh": 10, "math.exp": 6, "arith.divf": 8, "arith.sitofp": 6, "arith.uitofp": 6}
 """That an operation of the loop level takes, where it is not 1."""
 
 WARP_GROUP_ROWS = 64
@@ -287,6 +295,12 @@ class Model:
         self.turns = math.prod(hints.size(d.extent) for d in found.loop.dims if d is not found.depth)
         self.memory = sum(hints.bytes(v) for v in kernel.body.block.args) / target.bandwidth
         self.ops = sum(_OPS.get(o.name, 1) for o in kernel.body.block.ops)
+        pairs = factors(found.loop)
+        inside = {found.rows.name: 0, found.columns.name: 0}
+        for v in {v for pair in pairs for v in pair}:
+            for name in inside:
+                inside[name] += _ops_of(v) if name in symbols_of(v) else 0
+        self.made = tuple(inside.values())
 
     def table(self) -> Iterator[Tile]:
         """All tiles that there are for the type of the factors."""
@@ -335,8 +349,12 @@ class Model:
         busy = max(flops / self.flops, self.step(t) * target.processors / target.l2_bandwidth)
         busy *= DESCRIBED if t.descriptors else 1
         latency = LATENCY_US + LATENCY_US_PER_BYTE * self.step(t)
-        waiting = -(-each // side_by_side) * latency / max(t.stages - 1, 1)
-        product = steps * max(each * busy, waiting)
+        # what makes a factor is not done meanwhile; few warps do not use all lanes
+        made = (t.rows * self.made[0] + t.columns * self.made[1]) * t.depth / LANE_OPS_PER_US
+        alone = made * max(1.0, 4 / t.warps)
+        turns = -(-each // side_by_side)
+        waiting = turns * (latency / max(t.stages - 1, 1) + alone)
+        product = steps * max(each * (busy + made), waiting)
         after = self.ops * t.rows * t.columns / LANE_OPS_PER_US
         described = each * DESCRIBE_US if t.descriptors else 0.0
         if side_by_side == 1:
@@ -345,12 +363,12 @@ class Model:
 
     def candidates(self, most: int = 8) -> list[Tile]:
         """Tiles that fit, the one that is taken for the fastest first. Of equals, those that ask for most at a time,
-        where memory is what takes the time; else those that ask for most tiles.
+        where memory is what takes the time or there are few rows; else those that ask for most tiles.
         """
         bound = 1.1 * (self.memory + EDGE_US)
 
         def rank(t: Tile) -> tuple[float, int]:
             time = round(self.time(t), 1)
-            return time, -t.depth if time <= bound else -t.stages
+            return time, -t.depth if time <= bound or self.sizes[0] <= LEAST else -t.stages
 
         return sorted(filter(self.fits, self.table()), key=rank)[:most]

@@ -139,6 +139,16 @@ def test_by_default_only_what_was_measured_is_generated() -> None:
         driver.run_passes(module, f"aten-choose-products{{gpu={gpu}}}")
         return any("lamella.product" in o.attributes for o in module.walk())
 
+    def from_bytes(rows: str) -> bool:
+        w8 = w.replace("bf16", "i8")
+        bytes_ = text.replace(f"%w: {w})", f"%v: {w8})").replace(
+            "%t = ", f"%w = aten._to_copy(%v, dtype = bf16) : ({w8}) -> {w}\n%t = "
+        )
+        module = parse_module(bytes_.replace("M", rows).replace("N", "4096"))
+        driver.run_passes(module, "aten-choose-products")
+        return any("lamella.product" in o.attributes for o in module.walk())
+
+    assert from_bytes("1") and from_bytes("64") and not from_bytes("128")
     assert generated("1") and generated("8") and generated("1", dtype="f32")
     assert not generated("8", columns="14336")
     assert not (generated("64") or generated("s0") or generated("8", dtype="f32") or generated("8", "sm_80"))
