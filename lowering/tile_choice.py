@@ -27,8 +27,10 @@ from .tt_forms import HELD, MULTIPLE
 THREAD = 16
 """Bytes that a thread moves with one instruction."""
 
-ROW = 32 << 10
-"""Elements of a row that is held whole, as f32 in the registers of the most threads."""
+ROW = 16 << 10
+"""Elements of a row that is held whole. Longer ones would leave no room for a second program, whose loads go on while
+the first one waits.
+"""
 
 CHUNK = 2048
 """Elements that a program has at hand of a longer one."""
@@ -52,7 +54,7 @@ COLUMN_EACH = 32
 FLAT = 2048
 """Elements of a tile that is gone through once, where they are of two bytes."""
 
-GAPS = 256
+GAPS = 128
 """Elements of a tile whose lanes read with gaps."""
 
 FLAT_EACH = 16
@@ -287,7 +289,7 @@ class Tiling:
         symbols = {d.hi: d.name for _, d in chain if at_most(d) is None}
         known = not symbols or (len(self._outer()) > 1 and set(symbols) <= set(self.kernel.sizes))
         whole = math.prod(sizes.values())
-        if known and whole <= ROW // power(max(self._read_again(), 1)):
+        if known and whole <= ROW:
             self.held |= {expr.text(hi): sizes[name] for hi, name in symbols.items()}
             return self._fill(chain, vector, whole)
         self._is_long = True
