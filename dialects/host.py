@@ -185,6 +185,28 @@ class ArenaOp(IRDLOperation):
 
 
 @irdl_op_definition
+class LendOp(IRDLOperation):
+    """`%a = host.lend %y : T`: the memory of a tensor that is not written yet, for buffers that die before it is."""
+
+    name = "host.lend"
+    source = operand_def(TensorType)
+    res = result_def(ArenaType)
+    traits = traits_def()
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LendOp:
+        source = parser.parse_unresolved_operand()
+        parser.parse_punctuation(":")
+        return cls.create(operands=[parser.resolve_operand(source, parser.parse_type())], result_types=[ARENA])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.source)
+        printer.print_string(" : ")
+        printer.print_attribute(self.source.type)
+
+
+@irdl_op_definition
 class SlotOp(IRDLOperation):
     """`%b = host.slot %a [offset] : T`: a buffer at a byte offset (a multiple of 64); others may share the bytes."""
 
@@ -415,6 +437,6 @@ class ReturnOp(IRDLOperation):
 
 
 _OPS: tuple[type[Operation], ...] = (
-    *(FuncOp, CheckOp, ArenaOp, SlotOp, EmptyOp, ViewOp, SizeOp, LaunchOp, TogetherOp, DropOp, ReturnOp),
+    *(FuncOp, CheckOp, ArenaOp, LendOp, SlotOp, EmptyOp, ViewOp, SizeOp, LaunchOp, TogetherOp, DropOp, ReturnOp),
 )
 HOST = Dialect("host", [*_OPS], [ArenaType])

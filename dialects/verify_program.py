@@ -177,11 +177,19 @@ def _differ(a: Any, b: Any) -> bool:
 
 def _verify_slot(op: host.SlotOp) -> None:
     arena = op.arena.owner
-    if not isinstance(arena, host.ArenaOp):
+    if isinstance(arena, host.LendOp):
+        room, whose = _end(cast(TensorType, arena.source.type)), "tensor"
+    elif isinstance(arena, host.ArenaOp):
+        room, whose = arena.bytes[0], "arena"
+    else:
         raise LamellaVerifyError(op, "takes its bytes from something that is no host.arena")
     type_ = op.res.type
+    left = expr.normal(sympy.expand(room - op.offset[0] - _end(type_)))
+    if isinstance(left, int) and left < 0 and 0 not in type_.shape:
+        raise LamellaVerifyError(op, f"ends {-left} bytes after the {whose} of [{expr.text(room)}] bytes")
+
+
+def _end(type_: TensorType) -> Any:
+    """Bytes from a tensor's first element to the end of its last."""
     last: Any = sum(((n - 1) * s for n, s in zip(type_.shape, type_.strides, strict=True)), 0)  # pyright: ignore
-    end = op.offset[0] + (last + 1) * itemsize(type_.dtype)
-    room = expr.normal(sympy.expand(arena.bytes[0] - end))
-    if isinstance(room, int) and room < 0 and 0 not in type_.shape:
-        raise LamellaVerifyError(op, f"ends {-room} bytes after the arena of {arena.bytes.text} bytes")
+    return (last + 1) * itemsize(type_.dtype)

@@ -63,7 +63,8 @@ def _places(value: SSAValue) -> list[tuple[SSAValue, Dim, Dim | None]]:
             t = slot.res.type
             last: Any = sum(((n - 1) * s for n, s in zip(t.shape, t.strides, strict=True)), 0)  # pyright: ignore
             end = 0 if 0 in t.shape else (last + 1) * itemsize(t.dtype)
-            return [(slot.arena, slot.offset[0], expr.normal(slot.offset[0] + end))]
+            root = slot.arena.owner.source if isinstance(slot.arena.owner, host.LendOp) else slot.arena
+            return [(root, slot.offset[0], expr.normal(slot.offset[0] + end))]
         case AtenOp() as call if call.schema.returns:
             declared = 0 if len(call.schema.returns) == 1 else list(call.results).index(cast(Any, value))
             declared = min(declared, len(call.schema.returns) - 1)

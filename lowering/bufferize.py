@@ -23,14 +23,16 @@ from xdsl.passes import ModulePass
 from ..dialects import expr, host
 from ..dialects.aten import AtenOp, lookup
 from ..dialects.errors import LamellaError
+from ..dialects.expr import Dim
 from ..dialects.flow import FlowOp, YieldOp
 from ..dialects.hints import size_hints
 from ..dialects.loop import KernelOp, LaunchOp, ViewOp
 from ..dialects.loop_attrs import IndexAttr
 from ..dialects.tensor import SymType, TensorType
-from .arena_plan import Request, plan
+from .arena_plan import Request
 from .buffer_lifetimes import Lifetimes, Memory
 from .in_place import may_overwrite, whole, without_copies
+from .lent_memory import LARGE, Lender, Loans, lend
 from .storage import storage_bytes
 
 OUT_VARIANTS: dict[str, str] = {
@@ -105,6 +107,12 @@ class _Rewrite:
         self.slots: dict[Memory, Any] = {}
         self.arenas: dict[str, SSAValue] = {}
         """By device."""
+        self.lenders: dict[Memory, Memory] = {}
+        """For a slot's memory, the result that it lies in; in the arena without one."""
+        self.named: set[SSAValue] = set()
+        """Arguments with a name: variables and parameters of the program, which are there after the call too."""
+        self.lent: dict[Memory, SSAValue] = {}
+        """The memory of such a result, once its tensor is made."""
         self.written: dict[SSAValue, SSAValue] = {}
         """Results of launches that are written into an argument."""
         self.over: dict[SSAValue, int] = {}
@@ -115,7 +123,7 @@ class _Rewrite:
         """Variants that would be no shorter than their kernels."""
         self.done: set[Operation] = set()
         """Copies that are not needed for that reason."""
-        zeros = dict.fromkeys(("slots", "in place", "tensors", "mutated", "arena bytes"), 0)
+        zeros = dict.fromkeys(("slots", "in place", "lent", "tensors", "mutated", "arena bytes"), 0)
         self.counts = zeros if outer is None else outer.counts
         self.early: frozenset[Any] = self._early_symbols()
         """Symbols that are known before anything of the body has run: those of the arguments."""
@@ -151,6 +159,8 @@ class _Rewrite:
         for i, a in enumerate(self.block.args):
             name = attributes[i].data.get("lamella.name") if i < len(attributes) else None
             label = name if isinstance(name, StringAttr) else StringAttr(a.name_hint or f"argument {i}")
+            if isinstance(name, StringAttr):
+                self.named.add(self.old.args[i])
             self._add(host.CheckOp.create(operands=[a], properties={"label": label}, location=function.location))
 
     # ---------------------------------------------------------------------------------------------------------- memory
@@ -166,8 +176,12 @@ class _Rewrite:
 
     def _plan_arena(self, device: str, planned: list[Memory]) -> None:
         chains = self._chains(planned)
-        requests = [Request(c[0].first, c[-1].last, storage_bytes(cast(TensorType, c[0].value.type))) for c in chains]
-        found = plan(requests, self.hints)
+        requests = [Request(c[0].first, c[-1].last, _size(c[0])) for c in chains]
+        loans = self._loans(device, chains, requests)
+        found = loans.arena
+        self.slots |= {m: offset for c, offset in zip(chains, found.offsets, strict=True) for m in c}
+        if len(loans.places) == len(chains):
+            return
         properties: dict[str, Attribute] = {"bytes": IndexAttr.get([found.size])}
         if device != "cpu":
             properties["device"] = StringAttr(device)
@@ -175,8 +189,45 @@ class _Rewrite:
             host.ArenaOp.create(properties=properties, result_types=[host.ARENA], location=self.around.location)
         )
         self.arenas[device] = arena.results[0]
-        self.slots |= {m: offset for c, offset in zip(chains, found.offsets, strict=True) for m in c}
         self.counts["arena bytes"] += found.size if isinstance(found.size, int) else 0
+
+    def _loans(self, device: str, chains: list[list[Memory]], requests: list[Request]) -> Loans:
+        """Where the chains lie; those in results are noted as such."""
+        results = [m for m in self.lifetimes.memories if self._may_lend(m) and _device(m.value) == device]
+        last = {chain[-1]: i for i, chain in enumerate(chains)}
+        lenders: list[Lender] = []
+        operands: list[int] = []
+        for m in results:
+            before, operand = self._overwrites(m, set(last))
+            lenders.append(Lender(m.first, cast(int, _size(m)), None if before is None else last[before]))
+            operands.append(operand)
+        here = [m for m in self.lifetimes.memories if _device(m.value) == device and m not in results]
+        planned = {m for chain in chains for m in chain}
+        end = len(self.lifetimes.steps) - 1
+        others = [
+            Request(0, end, _size(m)) if m.value in self.named
+            else Request(m.first, end if m.returned else m.last, _size(m))
+            for m in here if m not in planned
+        ]  # fmt: skip
+        loans = lend(requests, lenders, others, end + 1, self.hints)
+        for i, (k, offset) in loans.places.items():
+            self.slots |= {m: offset for m in chains[i]}
+            self.lenders |= {m: results[k] for m in chains[i]}
+            if lenders[k].over == i:
+                self.over[results[k].value] = operands[k]
+                self.counts["in place"] += 1
+        self.counts["lent"] += len(loans.places)
+        return loans
+
+    def _may_lend(self, memory: Memory) -> bool:
+        """Whether it is a result whose tensor can be made before anything has run."""
+        op = memory.value.owner
+        if self.outer is not None or not memory.returned or memory.kept or memory.value in self.written:
+            return False
+        if not (isinstance(op, LaunchOp) or (isinstance(op, Operation) and _out_variant(op))):
+            return False
+        size = _size(memory)
+        return isinstance(size, int) and size >= LARGE
 
     def _chains(self, planned: list[Memory]) -> list[list[Memory]]:
         """The memories in groups that follow one another in the same place, each made by a kernel that overwrites the
@@ -303,9 +354,11 @@ class _Rewrite:
                 ).results[0]
             self.values[result] = argument
             return argument
+        if result in self.values:  # it has lent its memory
+            return self.values[result]
         if memory in self.slots:
             new = host.SlotOp.create(
-                operands=[self.arenas[_device(result)]],
+                operands=[self._arena_of(memory)],
                 properties={"offset": IndexAttr.get([self.slots[memory]])},
                 result_types=[result.type],
                 location=op.location,
@@ -317,6 +370,21 @@ class _Rewrite:
         self._add(new)
         self._bind(result, new.results[0])
         return new.results[0]
+
+    def _arena_of(self, memory: Memory) -> SSAValue:
+        """The arena that the memory lies in, or the result; its tensor is made for the first of those in it."""
+        lender = self.lenders.get(memory)
+        if lender is None:
+            return self.arenas[_device(memory.value)]
+        if lender not in self.lent:
+            place = cast(Operation, lender.value.owner).location
+            tensor = host.EmptyOp.create(result_types=[lender.value.type], location=place)
+            self._add(tensor)
+            self.counts["tensors"] += 1
+            self._bind(lender.value, tensor.results[0])
+            lending = host.LendOp.create(operands=[tensor.results[0]], result_types=[host.ARENA], location=place)
+            self.lent[lender] = self._add(lending).results[0]
+        return self.lent[lender]
 
     def _drops(self) -> dict[int, list[SSAValue]]:
         """After which op nothing of a tensor is needed. What lies in the arena goes with the arena."""
@@ -431,6 +499,10 @@ def _out_variant(op: Operation) -> type[AtenOp] | None:
     type = op.results[0].type
     fits = isinstance(type, TensorType) and type.is_contiguous and type.device.startswith(("cpu", "cuda"))
     return lookup(name) if fits else None
+
+
+def _size(memory: Memory) -> Dim:
+    return storage_bytes(cast(TensorType, memory.value.type))
 
 
 def _device(value: SSAValue) -> str:

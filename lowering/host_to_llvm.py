@@ -283,6 +283,11 @@ class HostLowering:
         frame.checked("lamella_arena", frame.number(op.bytes[0]), place, data)
         self.arenas[op.res] = (place, frame.load(data))
 
+    def _lend(self, op: host.LendOp) -> None:
+        buffer = self.buffers[op.source]
+        assert buffer.owned is not None
+        self.arenas[op.res] = (self.frame.owned_at(buffer.owned), self.data(op.source))
+
     def _slot(self, op: host.SlotOp) -> None:
         frame = self.frame
         buffer = self.buffers[op.res] = Buffer(op.res.type)
@@ -395,6 +400,7 @@ ROWS: dict[type[Operation], Callable[[HostLowering, Any], None]] = {
     host.CheckOp: HostLowering._nothing,
     host.SizeOp: HostLowering._nothing,
     host.ArenaOp: HostLowering._arena,
+    host.LendOp: HostLowering._lend,
     host.SlotOp: HostLowering._slot,
     host.EmptyOp: HostLowering._empty,
     host.ViewOp: HostLowering._view,

@@ -1,0 +1,119 @@
+"""Which buffers lie in results that are written later, so that arena and results are not both there at the peak.
+
+A result's tensor may be made before it is needed, and until it is written its bytes are as good as the arena's. A
+buffer that the result is written over (its last reader makes the result in its place) lies there too. A tensor made
+earlier is there for longer: a loan is made only where the most bytes alive at once become fewer. Whether an argument is
+gone after its last use is for the caller to decide: they must not become more if it is, nor if it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .arena_plan import ALIGNMENT, Plan, Request, plan
+
+LARGE = 1 << 16
+"""Bytes of a result from which on its memory is worth lending."""
+
+MOST = 12
+"""How many results may lend, the largest first: each is a plan more to make."""
+
+
+@dataclass(frozen=True)
+class Lender:
+    """A result of `size` bytes that is written at step `first`, over the request numbered `over` if there is one."""
+
+    first: int
+    size: int
+    over: int | None = None
+
+
+@dataclass
+class Loans:
+    """For each request that lies in a result, which and at what byte; where the others lie in the arena."""
+
+    places: dict[int, tuple[int, int]]
+    arena: Plan
+
+
+def lend(
+    requests: Sequence[Request],
+    lenders: Sequence[Lender],
+    others: Sequence[Request],
+    steps: int,
+    hints: Mapping[str, int],
+) -> Loans:
+    """The loans that lower the peak. `others` is the memory that is neither requested nor a lender's; of an argument
+    `first` is negative.
+    """
+    loans = Loans({}, plan(requests, hints))
+    sizes = [r.size for r in (*requests, *others)]
+    if not lenders or not all(isinstance(size, int) for size in sizes):
+        return loans
+    made = [lender.first for lender in lenders]
+    given = [(r.first, r.last, _int(r)) for r in others]
+    held = [(first, steps - 1 if first < 0 else last, size) for first, last, size in given]
+    profiles = [_profile(given, steps), _profile(held, steps)]
+
+    def peaks(arena: Plan, made: Sequence[int]) -> list[int]:
+        assert isinstance(arena.size, int)
+        results = _profile([(at, steps - 1, x.size) for at, x in zip(made, lenders, strict=True)], steps)
+        return [arena.size + max(map(int.__add__, around, results)) for around in profiles]
+
+    least = peaks(loans.arena, made)
+    for k in sorted(range(len(lenders)), key=lambda k: -lenders[k].size)[:MOST]:
+        lent = _borrowers(requests, lenders[k], loans.places)
+        if not lent:
+            continue
+        places = loans.places | {i: (k, offset) for i, offset in lent.items()}
+        rest = [i for i in range(len(requests)) if i not in places]
+        smaller = plan([requests[i] for i in rest], hints)
+        earlier = [*made[:k], min(made[k], *(requests[i].first for i in lent)), *made[k + 1 :]]
+        now = peaks(smaller, earlier)
+        if now != least and all(map(int.__le__, now, least)):
+            offsets = dict(zip(rest, smaller.offsets, strict=True))
+            arena = Plan(tuple(offsets.get(i, 0) for i in range(len(requests))), smaller.size)
+            loans, made, least = Loans(places, arena), earlier, now
+    return loans
+
+
+def _borrowers(requests: Sequence[Request], lender: Lender, placed: Mapping[int, object]) -> dict[int, int]:
+    """Offsets in the lender of the requests that fit there before it is written, largest first."""
+    held: dict[int, int] = {}
+    if lender.over is not None and lender.over not in placed:
+        held[lender.over] = 0
+    end = requests[lender.over].first if held and lender.over is not None else lender.first
+    waiting = [i for i, r in enumerate(requests) if i not in placed and i not in held and r.last < end]
+    for i in sorted(waiting, key=lambda i: (-_int(requests[i]), requests[i].first)):
+        at, size = 0, _padded(requests[i])
+        for j in sorted(held, key=lambda j: held[j]):
+            if requests[j].meets(requests[i]):
+                if held[j] >= at + size:
+                    break
+                at = max(at, held[j] + _padded(requests[j]))
+        if at + size <= lender.size:
+            held[i] = at
+    return held
+
+
+def _profile(spans: Sequence[tuple[int, int, int]], steps: int) -> list[int]:
+    """Bytes alive at each step; spans have their first and last step."""
+    changes = [0] * (steps + 1)
+    for first, last, size in spans:
+        changes[max(first, 0)] += size
+        changes[min(last, steps - 1) + 1] -= size
+    alive, found = 0, list[int]()
+    for change in changes[:steps]:
+        alive += change
+        found.append(alive)
+    return found
+
+
+def _int(request: Request) -> int:
+    assert isinstance(request.size, int)
+    return request.size
+
+
+def _padded(request: Request) -> int:
+    return -(-_int(request) // ALIGNMENT) * ALIGNMENT

@@ -1,0 +1,67 @@
+"""Loans of results' memory: nobody writes what another still needs, and the peak is never higher."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamella.lowering.arena_plan import Request, plan
+from lamella.lowering.lent_memory import Lender, Loans, lend
+
+STEPS = 20
+SIZES = (64, 128, 192, 512, 640, 1000, 4096)
+
+
+def spans(most: int) -> st.SearchStrategy[list[Request]]:
+    one = st.tuples(st.integers(0, STEPS - 2), st.integers(0, 9), st.sampled_from(SIZES))
+    return st.lists(one.map(lambda t: Request(t[0], min(t[0] + t[1], STEPS - 1), t[2])), max_size=most)
+
+
+def peak(arena: int, made: list[tuple[int, int]], others: list[Request]) -> int:
+    def alive(step: int) -> int:
+        around = sum(int(r.size) for r in others if r.first <= step <= r.last)
+        return arena + around + sum(size for first, size in made if first <= step)
+
+    return max(map(alive, range(STEPS)))
+
+
+@given(spans(10), st.lists(st.tuples(st.integers(1, STEPS - 1), st.sampled_from(SIZES)), max_size=4), spans(4))
+def test_loans(asked: list[Request], results: list[tuple[int, int]], others: list[Request]) -> None:
+    ends = {(r.last, r.size): i for i, r in enumerate(asked)}
+    lenders = [Lender(first, size, ends.get((first, size))) for first, size in results]
+    found = lend(asked, lenders, others, STEPS, {})
+    made = [first for first, _ in results]
+    for i, (k, offset) in found.places.items():
+        lender = lenders[k]
+        assert offset % 64 == 0 and 0 <= offset <= lender.size - int(asked[i].size)
+        assert asked[i].last < lender.first or (lender.over == i and offset == 0)
+        made[k] = min(made[k], asked[i].first)
+    _apart(found, asked)
+    after = list(zip(made, (x.size for x in lenders), strict=True))
+    assert peak(int(found.arena.size), after, others) <= peak(int(plan(asked, {}).size), results, others)
+
+
+def _apart(found: Loans, asked: list[Request]) -> None:
+    where = [found.places.get(i, (-1, found.arena.offsets[i])) for i in range(len(asked))]
+    for i, (k, a) in enumerate(where):
+        for j, (other, b) in enumerate(where[:i]):
+            if k == other and asked[i].meets(asked[j]):
+                assert int(a) + int(asked[i].size) <= int(b) or int(b) + int(asked[j].size) <= int(a)
+        assert k >= 0 or int(a) + int(asked[i].size) <= int(found.arena.size)
+
+
+def test_a_result_at_the_end_holds_what_came_before() -> None:
+    """Three buffers of which two are alive at once, and a large result: no arena is left but for what it reads."""
+    asked = [Request(0, 1, 4096), Request(1, 2, 4096), Request(2, 3, 1024)]
+    found = lend(asked, [Lender(3, 8192)], [], 5, {})
+    assert set(found.places) == {0, 1}
+    assert found.arena.size == 1024
+
+
+def test_none_where_the_result_would_be_there_too_early() -> None:
+    """At the first steps something large is alive that is gone when the result is made."""
+    asked, large = [Request(1, 2, 4096)], [Request(1, 2, 1 << 20)]
+    assert not lend(asked, [Lender(5, 8192)], large, 7, {}).places
+    assert lend(asked, [Lender(5, 8192)], [], 7, {}).places
+    assert lend(asked, [Lender(5, 8192)], [Request(-1, 2, 4096)], 7, {}).places, "an argument may be there to the end"
+    assert not lend(asked, [Lender(5, 8192)], [Request(-1, 2, 1 << 20)], 7, {}).places, "and may not"
