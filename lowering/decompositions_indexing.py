@@ -164,14 +164,14 @@ def masked_scatter(call: Call, x: Value, mask: Value, source: Value) -> Any:
 @rule("aten.masked_scatter_backward")
 def masked_scatter_backward(call: Call, grad: Value, mask: Value, sizes: Sequence[Dim]) -> Any:
     """The elements of grad where the mask is set, in order, then zeros."""
-    n, size = mask.type.numel, call.type.numel
-    if not isinstance(size, int) or not isinstance(n, int):
+    n, size = grad.type.numel, call.type.numel
+    if not isinstance(size, int) or not isinstance(n, int) or mask.rank > grad.rank:
         return NotImplemented
-    flat = mask.reshape([n])
+    flat = mask.expand(grad.shape).reshape([n])
     # what the mask leaves out goes behind the end
     place = flat.where(_places(flat), size).minimum(size)
     base = call.b.full(0, call.type.with_(shape=[size + 1]))
-    written = base.scatter([place], grad.expand(mask.shape).reshape([n]), [expr.symbol("i0")], "none")
+    written = base.scatter([place], grad.reshape([n]), [expr.symbol("i0")], "none")
     return written.slice(0, 0, size).reshape(call.type.shape)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+import lamella
 from lamella.tools.op_check import check_call
 
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
@@ -28,6 +29,11 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "derivative of a selection": (
         torch.masked_select,
         (torch.randn(3, 5, requires_grad=True), torch.tensor([True, False, True, True, False])),
+    ),
+    # one truth value for all elements
+    "derivative of a scattering under a mask of one element": (
+        torch.masked_scatter,
+        (torch.randn(3, 4, requires_grad=True), torch.tensor(True), torch.randn(4, 4, requires_grad=True)),
     ),
     # results that nobody uses, of other sizes than torch's tracing says
     "bags of bf16": (
@@ -138,6 +144,25 @@ def test_float_of_a_tensor(case: str) -> None:
     calls = check_call(FLOATS[case], (torch.randn(4, 5), torch.tensor(0.75)))
     left = ["aten._local_scalar_dense", "aten._assert_scalar", "aten.renorm"]
     assert set(calls) <= set(left if case.startswith("what") else left[:1])
+
+
+def through_results(x: torch.Tensor, w: torch.Tensor) -> Any:
+    """Products and rows before two results of 256 kB, the second over what it is made of."""
+    h = torch.softmax(torch.softmax(x @ w, -1) @ w, -1)
+    y = h @ w
+    return y.exp(), (y - h).cumsum(0) * 2
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_buffers_that_lie_in_results() -> None:
+    """What ATen's calls write there and what kernels do, call after call, also where a result is held."""
+    x, w = torch.randn(256, 256), torch.randn(256, 256)
+    check_call(through_results, (x, w))
+    compiled = torch.compile(through_results, backend="lamella", options={"cache": False})
+    assert "host.lend" in str(lamella.lower(lamella.capture(through_results, x, w), "host"))
+    held = [compiled(x + i, w) for i in range(3)]
+    for i, results in enumerate(held):
+        torch.testing.assert_close(results, through_results(x + i, w), rtol=1e-4, atol=1e-4)
 
 
 def test_singular_matrix_raises() -> None:
