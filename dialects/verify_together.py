@@ -8,7 +8,6 @@ from typing import Any, cast
 from xdsl.ir import Operation, SSAValue
 
 from . import expr, host, loop
-from .aten import AtenOp
 from .errors import LamellaVerifyError
 from .expr import Dim
 from .tensor import TensorType, itemsize
@@ -56,6 +55,8 @@ def verify_marks(ops: Iterable[Operation]) -> None:
 
 def _places(value: SSAValue) -> list[tuple[SSAValue, Dim, Dim | None]]:
     """Where a tensor lies: bytes `lo` to `hi` of an arena, or all of the memory that something has made."""
+    from .aten import AtenOp  # here, as it brings torch, which text without groups of launches does not need
+
     match value.owner:
         case host.ViewOp() as view:
             return _places(view.source)
