@@ -11,7 +11,7 @@ import importlib
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import sympy
 import torch
@@ -186,6 +186,6 @@ def bind_symbols(env: Environment, type_: Attribute, value: Any) -> None:
     elif isinstance(type_, SymType):
         e = type_.expr
         if isinstance(e, sympy.Symbol):
-            env.symbols.setdefault(e.name, value)
+            env.symbols.setdefault(e.name, cast(int, value))
         elif isinstance(e, sympy.Eq) and isinstance(e.lhs, sympy.Symbol) and e.rhs == 1:
             env.symbols.setdefault(e.lhs.name, int(value))  # how torch writes a truth value read from data

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, NameLoc, StringAttr
@@ -19,7 +19,7 @@ from ..dialects import prims
 from ..dialects.aten import AtenOp
 from ..dialects.flow import FlowOp, bodies
 from ..dialects.hints import size_hints
-from ..dialects.tensor import SymType, TensorType, is_float
+from ..dialects.tensor import SymType, is_float
 from . import (
     decompositions_activations,
     decompositions_adaptive_pooling,
@@ -155,7 +155,7 @@ def _order_matters(op: Operation) -> bool:
     """Whether updates of a GPU's tensor may meet, so that the result depends on their order."""
     if not isinstance(op, prims.ScatterOp) or not op.index_tensors:
         return False
-    type = cast(TensorType, op.result.type)
+    type = op.result.type
     sums = op.combine.data == "add" and is_float(type.dtype)
     return type.device.startswith("cuda") and (sums or op.combine.data == "none")
 
