@@ -584,12 +584,16 @@ def test_reductions_over_two_dims(kind: str, inner: int) -> None:
 
 @pytest.mark.parametrize("lanes", [1, 16])
 def test_long_sums_are_as_exact_as_eager(lanes: int) -> None:
-    """A sum of a million floats, along rows and columns: the error is no worse than eager's."""
-    x = torch.rand(1, 1 << 20)
-    y = torch.zeros(1)
-    assert run(row_reduction("add", "f32", "s1", lanes, 4), [x, y], [1, x.numel()]) == 0
-    exact = x.double().sum()
-    assert abs(y.double() - exact) <= max(2 * abs(x.sum().double() - exact), 1e-7 * exact)
+    """Sums of a million floats: over eight of them, the error is of the size of eager's, or of half a unit."""
+    kernel, ours, eager, half = row_reduction("add", "f32", "s1", lanes, 4), 0.0, 0.0, 0.0
+    for _ in range(8):
+        x, y = torch.rand(1, 1 << 20), torch.zeros(1)
+        assert run(kernel, [x, y], [1, x.numel()]) == 0
+        exact = x.double().sum().item()
+        ours += (y.item() - exact) ** 2
+        eager += (x.sum().item() - exact) ** 2
+        half += (2**-24 * exact) ** 2
+    assert ours <= 4 * max(eager, half)
 
 
 @pytest.mark.parametrize("target", TARGETS)
