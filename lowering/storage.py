@@ -45,4 +45,4 @@ def is_dense(type: TensorType) -> bool:
 
 def overlaps(t: TensorType) -> bool:
     """Whether elements may lie at one place: dims of stride 0 with more than one, as far as is known."""
-    return any(stride == 0 and size != 1 for stride, size in zip(t.strides, t.shape, strict=True))
+    return 0 not in t.shape and any(stride == 0 and size != 1 for stride, size in zip(t.strides, t.shape, strict=True))

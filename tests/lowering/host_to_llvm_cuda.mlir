@@ -22,8 +22,8 @@ tt.func public @double_there(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) attributes {lam
 // CHECK: [[STREAM:%\w+]] = llvm.load
 // An arena is a tensor of bytes (0).
 // CHECK: llvm.call @lamella_cuda_empty({{.*}}[[ZERO]], [[ZERO]],
-// CHECK: [[KERNEL:%\w+]] = llvm.mlir.addressof @double.kernel :
 // CHECK: llvm.ashr
+// CHECK: [[KERNEL:%\w+]] = llvm.mlir.addressof @double.kernel :
 // CHECK: llvm.call @lamella_cuda_launch([[KERNEL]], [[STREAM]],
 // CHECK: llvm.call @lamella_cuda_empty(
 // CHECK-NOT: lamella_cuda_use
