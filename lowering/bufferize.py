@@ -179,7 +179,9 @@ class _Rewrite:
         requests = [Request(c[0].first, c[-1].last, _size(c[0])) for c in chains]
         loans = self._loans(device, chains, requests)
         found = loans.arena
-        self.slots |= {m: offset for c, offset in zip(chains, found.offsets, strict=True) for m in c}
+        for i, (chain, offset) in enumerate(zip(chains, found.offsets, strict=True)):
+            if i not in loans.places:
+                self.slots |= dict.fromkeys(chain, offset)
         if len(loans.places) == len(chains):
             return
         properties: dict[str, Attribute] = {"bytes": IndexAttr.get([found.size])}

@@ -57,3 +57,24 @@ func.func @small(%x: !sym.t<[64], f32>) -> !sym.t<[64], f32> {
   %c = loop.launch @reverse(%b) sizes [64] : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
   func.return %c : !sym.t<[64], f32>
 }
+
+loop.kernel @widen(%x: !sym.t<[s0], f32>) outs(%y: !sym.t<[4*s0], f32>) sizes [s0] grid [d0 = 4*s0] {
+  %0 = loop.load %x[mod(d0, s0)] : !sym.t<[s0], f32>
+  loop.store %0, %y[d0] : !sym.t<[4*s0], f32>
+  loop.end
+}
+
+// Buffers that are alive at once lie at different places of the result: %b is made of %a, not in its place.
+// CHECK-LABEL: host.func @side_by_side
+// CHECK: [[LENT:%\w+]] = host.lend %c : !sym.t<[131072], f32>
+// CHECK-NEXT: %a = host.slot [[LENT]] [0] : !sym.t<[32768], f32>
+// CHECK: %b = host.slot [[LENT]] [131072] : !sym.t<[32768], f32>
+// CHECK: %d = host.slot [[ARENA:%\w+]] [0] : !sym.t<[32768], f32>
+// CHECK: host.launch @widen(%d) outs(%c)
+func.func @side_by_side(%x: !sym.t<[32768], f32>) -> (!sym.t<[131072], f32>, !sym.t<[32768], f32>) {
+  %a = loop.launch @twice(%x) sizes [32768] : (!sym.t<[32768], f32>) -> !sym.t<[32768], f32>
+  %b = loop.launch @reverse(%a) sizes [32768] : (!sym.t<[32768], f32>) -> !sym.t<[32768], f32>
+  %d = loop.launch @reverse(%b) sizes [32768] : (!sym.t<[32768], f32>) -> !sym.t<[32768], f32>
+  %c = loop.launch @widen(%d) sizes [32768] : (!sym.t<[32768], f32>) -> !sym.t<[131072], f32>
+  func.return %c, %x : !sym.t<[131072], f32>, !sym.t<[32768], f32>
+}
