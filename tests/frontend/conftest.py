@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from lamella.dialects.text import parse_module, print_module
 from lamella.dialects.verify import verify
 from lamella.driver import Options
 from lamella.frontend.backend import Backend
+from lamella.frontend.fast_entry import Ways
 
 
 @dataclass
@@ -60,3 +62,33 @@ def recorder() -> Iterator[Recorder]:
     torch.manual_seed(0)
     yield Recorder()
     torch._dynamo.reset()
+
+
+@pytest.fixture
+def strict(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A bug of the compiler is an error, and nothing is compiled before or left after."""
+    monkeypatch.setenv("LAMELLA_STRICT", "1")
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def compiled(strict: None, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """No graph runs eagerly, nor does a part of one."""
+    yield
+    assert not [r for r in caplog.records if r.name == "lamella" and r.levelno >= logging.WARNING]
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Counts the calls of fast entries that go through torch.compile."""
+    calls = [0]
+    through = Ways.through
+
+    def counted(self: Ways, *args: Any, **kwargs: Any) -> Any:
+        calls[0] += 1
+        return through(self, *args, **kwargs)
+
+    monkeypatch.setattr(Ways, "through", counted)
+    return calls

@@ -14,7 +14,6 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import lamella
-from lamella.frontend.fast_entry import Ways
 
 
 @pytest.fixture(autouse=True)
@@ -23,20 +22,6 @@ def fresh() -> Iterator[None]:
     torch.manual_seed(0)
     yield
     torch._dynamo.reset()
-
-
-@pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Counts the calls that go through torch.compile."""
-    calls = [0]
-    through = Ways.through
-
-    def counted(self: Ways, *args: Any, **kwargs: Any) -> Any:
-        calls[0] += 1
-        return through(self, *args, **kwargs)
-
-    monkeypatch.setattr(Ways, "through", counted)
-    return calls
 
 
 def whole(f: Callable[..., Any]) -> Any:

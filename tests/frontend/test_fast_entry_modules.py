@@ -14,7 +14,6 @@ from torch import nn
 from torch.nn.modules import module as nn_module
 
 import lamella
-from lamella.frontend.fast_entry import Ways
 
 
 @pytest.fixture(autouse=True)
@@ -22,20 +21,6 @@ def fresh() -> Iterator[None]:
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
-
-
-@pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Counts the calls that go through torch.compile."""
-    calls = [0]
-    through = Ways.through
-
-    def counted(self: Ways, *args: Any, **kwargs: Any) -> Any:
-        calls[0] += 1
-        return through(self, *args, **kwargs)
-
-    monkeypatch.setattr(Ways, "through", counted)
-    return calls
 
 
 class Net(nn.Module):

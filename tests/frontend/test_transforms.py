@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,16 +13,7 @@ from torch.utils._python_dispatch import return_and_correct_aliasing
 
 import lamella
 
-
-@pytest.fixture(autouse=True)
-def compiled(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """No graph runs eagerly."""
-    monkeypatch.setenv("LAMELLA_STRICT", "1")
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
-    assert not [r for r in caplog.records if r.name == "lamella" and r.levelno >= logging.WARNING]
+pytestmark = pytest.mark.usefixtures("compiled")
 
 
 def check(f: Callable[..., Any], *inputs: Any) -> None:
