@@ -39,7 +39,7 @@ def lamella(
 ) -> Callable[..., Any]:
     """The backend of `torch.compile(model, backend="lamella", options=…)`. Raises OptionError."""
     from .codegen.runtime_support import loading_support
-    from .collection import without_collection
+    from .dialects.collection import without_collection
 
     with without_collection(), loading_support():
         from .frontend.backend import Backend
@@ -215,7 +215,7 @@ def compile_module(module: ModuleOp, options: Options | None = None, *, stories:
     `stories`, nothing comes from the cache, and each kernel is kept as text at every level. Raises LamellaError for bad
     IR, and PassError or CodegenError, with the file that reproduces it, for a bug of ours.
     """
-    from .collection import without_collection
+    from .dialects.collection import without_collection
 
     options = options or Options()
     with without_collection():

@@ -25,7 +25,7 @@ from torch._functorch.aot_autograd import make_boxed_func
 from lamella import driver
 from lamella.codegen import jit
 from lamella.codegen.llvm_parts import emit_parts
-from lamella.collection import without_collection
+from lamella.dialects.collection import without_collection
 from lamella.frontend.import_fx import import_graph
 
 Clock = Callable[[], float]

@@ -1,6 +1,6 @@
 """The error of code generation. Apart, so that loading cached code needs nothing else of the compiler."""
 
-from ..errors import LamellaError
+from ..dialects.user_error import LamellaError
 
 
 class CodegenError(LamellaError):

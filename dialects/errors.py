@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedL
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 
-from ..errors import LamellaError as LamellaError
+from .user_error import LamellaError as LamellaError
 
 
 class LamellaSyntaxError(LamellaError):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from . import lazy_formats as lazy_formats  # before any of xDSL's dialects
+
+# isort: split
 import struct
 from dataclasses import dataclass
 
@@ -11,7 +14,7 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import ParseError, PyRDLError, UnregisteredConstructException, VerifyException
 from xdsl.utils.lexer import Input, Span
 
-from ..collection import without_collection
+from .collection import without_collection
 from .context import make_context
 from .errors import LamellaError, LamellaSyntaxError, LamellaVerifyError, caret
 from .parser import FastParser

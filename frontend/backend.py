@@ -148,6 +148,7 @@ class Backend:
         """Import and compile one ATen graph; one that is not supported runs eagerly. `names` are those of the inputs of
         TorchDynamo's graph, `state` are the positions of its parameters and buffers where these are frozen.
         """
+        from ..dialects import lazy_formats as lazy_formats  # before any of xDSL's dialects
         from .graph_parts import UnsupportedGraph
         from .import_fx import import_graph
 

@@ -9,7 +9,7 @@ from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any, get_type_hints
 
-from ..errors import LamellaError
+from ..dialects.user_error import LamellaError
 from ..lowering.options import Options
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")

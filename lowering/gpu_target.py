@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..errors import LamellaError
+from ..dialects.user_error import LamellaError
 
 
 @dataclass(frozen=True)

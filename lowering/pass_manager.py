@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from ..collection import without_collection
+from ..dialects.collection import without_collection
 from ..dialects.context import make_context
 from ..dialects.errors import LamellaError, LamellaVerifyError
 from ..dialects.text import print_module

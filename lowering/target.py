@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ..errors import LamellaError
+from ..dialects.user_error import LamellaError
 
 
 @dataclass(frozen=True)

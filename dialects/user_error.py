@@ -1,4 +1,4 @@
-"""The base of all errors that are a user's to mend; it stands apart, as compiled graphs are loaded without any IR."""
+"""The base of all errors that are a user's to mend; apart, as compiled graphs are loaded without any IR."""
 
 
 class LamellaError(Exception):
