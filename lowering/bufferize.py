@@ -226,8 +226,6 @@ class _Rewrite:
         op = memory.value.owner
         if self.outer is not None or not memory.returned or memory.kept or memory.value in self.written:
             return False
-        if _device(memory.value) != "cpu":  # what it saves on a GPU, beside torch's pool there, has not been measured
-            return False
         if not (isinstance(op, LaunchOp) or (isinstance(op, Operation) and _out_variant(op))):
             return False
         size = _size(memory)

@@ -13,7 +13,7 @@ from lamella.codegen import cuda_target
 from lamella.codegen.cuda_interpreted import InterpretedGpu
 from lamella.codegen.runtime import NativeGraph
 from lamella.dialects.tensor import DTYPE_OF_TORCH, TensorType
-from lamella.dialects.text import parse_module
+from lamella.dialects.text import parse_module, print_module
 from lamella.lowering.options import Options
 
 OPTIONS = Options(target="sm_90", cache=False)
@@ -175,6 +175,34 @@ def test_two_gpus_and_the_cpu(gpu: InterpretedGpu) -> None:
     for device in gpu.guards[1:-1]:
         assert device != current, "a device is made current that is so already"
         current = device
+
+
+def test_buffers_that_lie_in_results(gpu: InterpretedGpu) -> None:
+    """Side by side in one that is written last, which is what the arena would have taken."""
+    t, whole = on(S0, 128, 128), on(S0, 4, 128, 128)
+    text = f"""
+        func.func @main(%x: {t}) -> {whole} {{
+          %a = aten.mm(%x, %x) : ({t}, {t}) -> {t}
+          %b = aten.mm(%a, %x) : ({t}, {t}) -> {t}
+          %c = aten.mm(%a, %b) : ({t}, {t}) -> {t}
+          %e = aten.sin(%c) : ({t}) -> {t}
+          %f = aten.mm(%e, %c) : ({t}, {t}) -> {t}
+          %g = aten.mm(%f, %e) : ({t}, {t}) -> {t}
+          %y = aten.expand(%g, [4, 128, 128]) : ({t}) -> {on(S0, 4, 128, 128, strides=(0, 128, 1))}
+          %z = aten.clone(%y, "contiguous_format") : ({on(S0, 4, 128, 128, strides=(0, 128, 1))}) -> {whole}
+          func.return %z : {whole}
+        }}
+        """
+    module = parse_module(text)
+    driver.run_passes(module, driver.pipeline(OPTIONS, TARGET, GPU).partition(",kernel-to-llvm")[0])
+    assert "host.lend" in print_module(module)
+    x = torch.randn(128, 128) / 12
+    a = x @ x
+    c = a @ (a @ x)
+    e = c.sin()
+    for _ in range(2):
+        (z,) = gpu.run(compiled(gpu, text), [x])
+        torch.testing.assert_close(z, (e @ c @ e).expand(4, 128, 128))
 
 
 def test_changed_argument(gpu: InterpretedGpu) -> None:

@@ -78,3 +78,29 @@ func.func @side_by_side(%x: !sym.t<[32768], f32>) -> (!sym.t<[131072], f32>, !sy
   %c = loop.launch @widen(%d) sizes [32768] : (!sym.t<[32768], f32>) -> !sym.t<[131072], f32>
   func.return %c, %x : !sym.t<[131072], f32>, !sym.t<[32768], f32>
 }
+
+loop.kernel @widen_gpu(%x: !sym.t<[32768], f32, device=cuda:0>) outs(%y: !sym.t<[131072], f32, device=cuda:0>) sizes [] grid [d0 = 131072] {
+  %0 = loop.load %x[mod(d0, 32768)] : !sym.t<[32768], f32, device=cuda:0>
+  loop.store %0, %y[d0] : !sym.t<[131072], f32, device=cuda:0>
+  loop.end
+}
+loop.kernel @reverse_gpu(%x: !sym.t<[32768], f32, device=cuda:0>) outs(%y: !sym.t<[32768], f32, device=cuda:0>) sizes [] grid [d0 = 32768] {
+  %0 = loop.load %x[32767 - d0] : !sym.t<[32768], f32, device=cuda:0>
+  loop.store %0, %y[d0] : !sym.t<[32768], f32, device=cuda:0>
+  loop.end
+}
+
+// The same on a GPU, whose arena is a tensor too.
+// CHECK-LABEL: host.func @on_a_gpu
+// CHECK: [[ARENA:%\w+]] = host.arena [131072] "cuda:0"
+// CHECK: %c = host.empty : !sym.t<[131072], f32, device=cuda:0>
+// CHECK-NEXT: [[LENT:%\w+]] = host.lend %c : !sym.t<[131072], f32, device=cuda:0>
+// CHECK-NEXT: %a = host.slot [[LENT]] [0] : !sym.t<[32768], f32, device=cuda:0>
+// CHECK: %b = host.slot [[ARENA]] [0] : !sym.t<[32768], f32, device=cuda:0>
+// CHECK: host.launch @widen_gpu(%b) outs(%c)
+func.func @on_a_gpu(%x: !sym.t<[32768], f32, device=cuda:0>) -> !sym.t<[131072], f32, device=cuda:0> {
+  %a = loop.launch @reverse_gpu(%x) sizes [] : (!sym.t<[32768], f32, device=cuda:0>) -> !sym.t<[32768], f32, device=cuda:0>
+  %b = loop.launch @reverse_gpu(%a) sizes [] : (!sym.t<[32768], f32, device=cuda:0>) -> !sym.t<[32768], f32, device=cuda:0>
+  %c = loop.launch @widen_gpu(%b) sizes [] : (!sym.t<[32768], f32, device=cuda:0>) -> !sym.t<[131072], f32, device=cuda:0>
+  func.return %c : !sym.t<[131072], f32, device=cuda:0>
+}
