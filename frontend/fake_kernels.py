@@ -1,0 +1,56 @@
+"""What torch 2.11 says wrongly of results when it traces with fake tensors: indices and counts have the dtype of the
+input there. torch 2.13 says int64, as the operators give it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch._subclasses import fake_impls as _fake_impls
+
+_aten: Any = torch.ops.aten
+_kernels: Any = _fake_impls
+_KERNELS: dict[Any, Callable[..., Any]] = _kernels.op_implementations_dict
+
+
+def _index(t: torch.Tensor) -> torch.Tensor:
+    return t if t.dtype == torch.int64 else t.new_empty(t.shape, dtype=torch.int64)
+
+
+def _values_first(results: Any, weights: Any) -> Any:
+    values, *rest = results
+    return (values, *map(_index, rest))
+
+
+def _unless_weighted(result: Any, weights: Any) -> Any:
+    return result if weights is not None else _index(result)
+
+
+_MENDS = {
+    _aten._unique.default: _values_first,
+    _aten._unique2.default: _values_first,
+    _aten.unique_dim.default: _values_first,
+    _aten.unique_consecutive.default: _values_first,
+    _aten.bincount.default: _unless_weighted,
+}
+"""What makes the results of a fake kernel right, by operator; it is told the weights, if the operator has any."""
+
+
+def _mended(operator: Any, mend: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    kernel = _KERNELS[operator]
+    names = [a.name for a in operator._schema.arguments]
+
+    def run(mode: Any, function: Any, *args: Any, **keywords: Any) -> Any:
+        given = {**dict(zip(names, args, strict=False)), **keywords}
+        return mend(kernel(mode, function, *args, **keywords), given.get("weights"))
+
+    return run
+
+
+def right_dtypes() -> AbstractContextManager[Any]:
+    """A context in which these operators are traced as they are."""
+    return patch.dict(_KERNELS, {o: _mended(o, mend) for o, mend in _MENDS.items() if o in _KERNELS})

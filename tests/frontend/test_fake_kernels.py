@@ -1,0 +1,49 @@
+"""Operators whose results torch 2.11 traces with the dtype of the input: what follows them has theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import torch
+from torch._subclasses import fake_impls
+
+KERNELS: dict[Any, Callable[..., Any]] = fake_impls.op_implementations_dict  # pyright: ignore
+aten: Any = torch.ops.aten
+
+
+def as_in_2_11(operator: Any) -> Callable[..., Any]:
+    kernel = KERNELS[operator]
+
+    def run(mode: Any, function: Any, x: torch.Tensor, *args: Any, **keywords: Any) -> Any:
+        def wrong(t: torch.Tensor) -> torch.Tensor:
+            return t.new_empty(t.shape, dtype=x.dtype)
+
+        results = kernel(mode, function, x, *args, **keywords)
+        return wrong(results) if isinstance(results, torch.Tensor) else tuple(map(wrong, results))
+
+    return run
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int8])
+@pytest.mark.parametrize(
+    ("operator", "program"),
+    [
+        (aten.unique_consecutive.default, lambda x: torch.unique_consecutive(x, return_inverse=True)),
+        (aten.unique_consecutive.default, lambda x: torch.unique_consecutive(x, return_counts=True)[1] * 3),
+        (aten._unique2.default, lambda x: torch.unique(x, return_inverse=True)[1] * 100),
+        (aten.unique_dim.default, lambda x: torch.unique(x, return_inverse=True, return_counts=True, dim=0)),
+        (aten.bincount.default, lambda x: torch.bincount(x.to(torch.int8)) * 100),
+    ],
+)
+def test_indices(operator: Any, program: Callable[[Any], Any], dtype: torch.dtype) -> None:
+    torch._dynamo.reset()
+    x = torch.tensor([1, 1, 2, 2, 2, 3, 1]).to(dtype)
+    with (
+        patch.dict(KERNELS, {operator: as_in_2_11(operator)}),
+        torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True),
+    ):
+        found = torch.compile(program, backend="lamella", fullgraph=True)(x)
+    torch.testing.assert_close(found, program(x), rtol=0, atol=0)
