@@ -11,10 +11,12 @@ from typing import Any
 import torch
 from torch._functorch import config as _config
 from torch._functorch import partitioners as _partitioners
-from torch._functorch.compile_utils import fx_graph_cse, raise_getitems
+from torch._functorch.compile_utils import raise_getitems
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils.checkpoint import CheckpointPolicy
+
+from .joint_cse import eliminate_common_subexpressions
 
 config: Any = _config
 partitioners: Any = _partitioners
@@ -47,7 +49,7 @@ class JointGraph:
     def __init__(self, module: GraphModule, inputs: Sequence[Any], settings: Mapping[str, Any]) -> None:
         module.graph.eliminate_dead_code()
         if config.cse:
-            module.graph = fx_graph_cse(module.graph)
+            eliminate_common_subexpressions(module.graph)
         module.recompile()
         self._recomputes = partitioners.has_recomputable_ops(module)
         self._replays = partitioners.has_recomputable_rng_ops(module)

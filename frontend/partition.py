@@ -20,7 +20,6 @@ from typing import Any
 import networkx
 from torch.fx import GraphModule, Node
 
-from ..lowering.report_page import count
 from .joint_graph import JointGraph, symbol_like
 from .partition_cost import Costs, Kind, size_in_bytes
 
@@ -50,6 +49,8 @@ class Choice:
 
     def lines(self) -> list[str]:
         """What `explain` prints."""
+        from ..lowering.report_page import count
+
         made = [n for n in self.saved if n.op != "placeholder" and not symbol_like(n)]
         rows = [f"saved for backward: {self.saved_bytes} bytes in {count(len(made), 'value')}"]
         rows += [f"  {_name(n)}: {size_in_bytes(n)} bytes" for n in made]
