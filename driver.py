@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .lowering.gpu_target import GpuTarget
     from .lowering.kernel_story import KernelStory, StoryTeller
     from .lowering.origins import Call
-    from .lowering.pass_manager import PassRecord
+    from .lowering.pass_manager import PassManager, PassRecord
     from .lowering.target import CpuTarget
 
 
@@ -39,8 +39,9 @@ def lamella(
 ) -> Callable[..., Any]:
     """The backend of `torch.compile(model, backend="lamella", options=…)`. Raises OptionError."""
     from .codegen.runtime_support import loading_support
-    from .dialects.collection import without_collection
+    from .dialects.collection import settle, without_collection
 
+    settle("TorchDynamo")
     with without_collection(), loading_support():
         from .frontend.backend import Backend
         from .frontend.options import parse_options
@@ -65,11 +66,14 @@ def compile(
     """
     import torch
 
+    from .dialects.collection import settle, without_collection
     from .frontend.options import parse_options
 
     wanted = parse_options(options, mode)
     given: dict[str, Any] = {**(options or {}), "cuda_graphs": wanted.cuda_graphs, "autotune": wanted.autotune}
-    compiled = torch.compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=lamella, options=given)
+    with without_collection():  # loading torch's compiler is a quarter collection
+        compiled = torch.compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=lamella, options=given)
+        settle("torch.compile")
     if not fullgraph:
         return compiled
     from .frontend.fast_entry import fast_entry
@@ -202,10 +206,14 @@ def run_passes(
     module: ModuleOp, passes: str, *, verify: bool = True, after: Sequence[Callable[..., None]] = ()
 ) -> list[PassRecord]:
     """Run a pipeline text over `module`, in place. Raises LamellaError or PassError."""
+    return _manager(passes, verify=verify, after=after).run(module)
+
+
+def _manager(passes: str, *, verify: bool, after: Sequence[Callable[..., None]]) -> PassManager:
     from .lowering.pass_manager import PassManager
     from .lowering.pipeline_text import parse_passes
 
-    return PassManager(parse_passes(passes), verify=verify, after=after).run(module)
+    return PassManager(parse_passes(passes), verify=verify, after=after)
 
 
 def compile_module(module: ModuleOp, options: Options | None = None, *, stories: bool = False) -> Compilation:
@@ -245,6 +253,7 @@ def _compile_frozen(module: ModuleOp, options: Options, tell: bool) -> Compilati
 
 def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilation:
     from .codegen.cache import cache_key, compiler_version, default_cache
+    from .dialects.collection import settle
     from .dialects.text import print_module
 
     target = target_of(options)
@@ -276,11 +285,13 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
         expect_kernels()
     passes = pipeline(options, target, gpu)
     try:
-        before, choose, rest = passes.partition("aten-choose-products")
-        records = run_passes(module, before.rstrip(","), verify=options.verify, after=after)
+        manager = _manager(passes, verify=options.verify, after=after)
+        settle("passes")
+        before, rest = manager.split("aten-choose-products")
+        records = before.run(module)
         if options.products == "auto":
             _remember_products(module, options, target, gpu)
-        records += run_passes(module, choose + rest, verify=options.verify, after=after)
+        records += rest.run(module)
         stories = teller.stories() if teller is not None else []
         compilation = Compilation(native(module, target, gpu), records, stages=stages, stories=stories, **notes)
     except Exception as error:  # whatever it is, what led to it is kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
@@ -65,6 +65,11 @@ class PassManager:
     after: Sequence[Hook] = ()
     count_ops: bool = False
     reproducer: Path | None = None
+
+    def split(self, name: str) -> tuple[PassManager, PassManager]:
+        """The passes before the one of this name, and the others."""
+        at = next(i for i, p in enumerate(self.passes) if p.name == name)
+        return replace(self, passes=self.passes[:at]), replace(self, passes=self.passes[at:])
 
     def run(self, module: ModuleOp) -> list[PassRecord]:
         """Apply the passes to `module`, in place.

@@ -12,6 +12,7 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, NoReturn, Union, cast, get_args, get_origin, get_type_hints
 
@@ -179,6 +180,7 @@ def _all() -> str:
     return f"the passes are {', '.join(PASSES)}"
 
 
+@cache
 def option_types(cls: type[ModulePass]) -> dict[str, Any]:
     """Option name to type, in order."""
     hints = get_type_hints(cls)
