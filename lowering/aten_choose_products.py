@@ -61,8 +61,6 @@ class AtenChooseProducts(ModulePass):
         told: Counter[str] = Counter()
         for p in products:
             reason = self._reason(p, target, hints, known)
-            if reason is None:
-                continue
             generated, why = reason
             if generated:
                 p.op.attributes[MARK] = GENERATED
@@ -76,10 +74,8 @@ class AtenChooseProducts(ModulePass):
             new = [StringAttr(f"{line} (x{n})" if n > 1 else line) for line, n in told.items()]
             op.attributes["lamella.decisions"] = ArrayAttr([*kept, *new])
 
-    def _reason(
-        self, p: Product, target: CpuTarget, hints: Hints, known: Mapping[str, Attribute]
-    ) -> tuple[bool, str] | None:
-        """Whether a product is generated, and why; None where nothing speaks for it."""
+    def _reason(self, p: Product, target: CpuTarget, hints: Hints, known: Mapping[str, Attribute]) -> tuple[bool, str]:
+        """Whether a product is generated, and why."""
         if self.choose == "all":
             return True, "as all are to be"
         found = known.get(p.kind(hints.size))
@@ -91,7 +87,7 @@ class AtenChooseProducts(ModulePass):
             why = reason_on_gpu(p, GpuTarget.from_name(self.gpu))
         else:
             why = reason_to_generate(p, target, hints.size)
-        return None if why is None else (True, why)
+        return why is not None, why or "where nothing is known to be faster"
 
 
 def products_in(module: ModuleOp) -> list[Product]:

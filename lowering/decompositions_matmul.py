@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..dialects import prims
+from ..dialects import expr, prims
 from ..dialects.aten import lookup
 from ..dialects.expr import Dim
 from ..dialects.prims import Number
+from .complex_value import Pair
 from .decomposition import Call, rule
+from .decompositions_complex import complex_rule
 from .prims_builder import Value
 from .products import is_generated, read_by_kernels
 
@@ -85,6 +87,25 @@ def addmm(call: Call, bias: Value, x: Value, matrix: Value, beta: Number, alpha:
     return _with_bias(call, Value(call.b, op.results[0]), bias, 1, 1)
 
 
+@rule("aten.addbmm")
+def addbmm(call: Call, bias: Value, x: Value, matrix: Value, beta: Number, alpha: Number) -> Any:
+    """The sum over the batch is a longer inner dim."""
+    if not is_generated(call.op):
+        return NotImplemented
+    b, m, k = x.shape
+    inner = expr.product((b, k))
+    result = x.transpose([1, 0, 2]).reshape((m, inner)).dot(matrix.reshape((inner, matrix.shape[-1])))
+    return _with_bias(call, result, bias, beta, alpha)
+
+
+@rule("aten.dot", "aten.vdot")
+def dot(call: Call, x: Value, other: Value) -> Any:
+    """A sum of products; `vdot` conjugates the first factor, which is real here."""
+    if not is_generated(call.op):
+        return NotImplemented
+    return (x.opmath() * other.opmath()).reduce("sum", [0]).to(call.type.dtype)
+
+
 @rule("aten.mv")
 def mv(call: Call, matrix: Value, vector: Value) -> Any:
     if not is_generated(call.op):
@@ -113,3 +134,57 @@ def linear(call: Call, x: Value, weight: Value, bias: Value | None) -> Any:
     result = (x if x.rank > 1 else x.unsqueeze(0)).dot(_repeated(weight.transpose([1, 0]), x.shape[:-2]))
     result = result.reshape((*x.shape[:-1], weight.shape[0]))
     return result if bias is None else _with_bias(call, result, bias, 1, 1)
+
+
+# Of complex numbers: four products of their parts
+
+
+def _times(x: Pair, matrix: Pair) -> Pair:
+    re, im = x.re, x.im
+    return Pair(re.dot(matrix.re) - im.dot(matrix.im), re.dot(matrix.im) + im.dot(matrix.re))
+
+
+@complex_rule("aten.mm", "aten.bmm")
+def complex_mm(call: Call, x: Pair, matrix: Pair) -> Any:
+    return _times(x, matrix) if is_generated(call.op) else NotImplemented
+
+
+@complex_rule("aten.addmm", "aten.baddbmm")
+def complex_addmm(call: Call, bias: Pair, x: Pair, matrix: Pair, beta: complex, alpha: complex) -> Any:
+    return _with_pair(call, _times(x, matrix), bias, beta, alpha) if is_generated(call.op) else NotImplemented
+
+
+@complex_rule("aten.mv")
+def complex_mv(call: Call, matrix: Pair, vector: Pair) -> Any:
+    return _times_vector(matrix, vector) if is_generated(call.op) else NotImplemented
+
+
+@complex_rule("aten.addmv")
+def complex_addmv(call: Call, bias: Pair, matrix: Pair, vector: Pair, beta: complex, alpha: complex) -> Any:
+    if not is_generated(call.op):
+        return NotImplemented
+    return _with_pair(call, _times_vector(matrix, vector), bias, beta, alpha)
+
+
+def _times_vector(matrix: Pair, vector: Pair) -> Pair:
+    rows = matrix.shape[:1]
+    result = _times(matrix, Pair(vector.re.unsqueeze(1), vector.im.unsqueeze(1)))
+    return Pair(result.re.reshape(rows), result.im.reshape(rows))
+
+
+def _with_pair(call: Call, result: Pair, bias: Pair, beta: complex, alpha: complex) -> Pair:
+    """beta * bias + alpha * result."""
+    if alpha != 1:
+        result = result.times(alpha)
+    if beta == 0:
+        return result
+    bias = bias.expand(call.type.shape)
+    return result.plus(bias if beta == 1 else bias.times(beta))
+
+
+@complex_rule("aten.dot", "aten.vdot")
+def complex_dot(call: Call, x: Pair, other: Pair) -> Any:
+    if not is_generated(call.op):
+        return NotImplemented
+    product = (x.conjugate() if call.op.name == "aten.vdot" else x).times(other)
+    return Pair(product.re.reduce("sum", [0]), product.im.reduce("sum", [0]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..dialects.expr import Dim
-from ..dialects.tensor import is_float
+from ..dialects.tensor import is_complex, is_float, is_integer
 from .products import Product
 from .promotion import opmath
 from .schedule_matrix import rows_of_block
@@ -33,17 +33,53 @@ WIDE = 64
 LEAST = 1.3
 """Products for each vector that a tile loads at least: sizes without divisors have no good tiles."""
 
-SMALL = 1 << 16
+EACH = 1 << 16
 """Products of one matrix of a batch of halves up to which ATen is busy with other things."""
+
+SMALL = 1 << 18
+"""Products of numbers up to which a call costs more than a kernel: half a microsecond to two of f32 and f64, 15 of
+halves. Up to there kernels took 0.3 to 0.95 of ATen's time in 620 of 637 cases.
+"""
+
+SCATTERED = 1 << 16
+"""The same where what a row reads of the left factor lies far apart."""
+
+PLAIN = 1 << 13
+"""The same for vectors of 256 bits and less, where nothing has been measured: a call is all of the time."""
+
+UNKNOWN = 1 << 12
+"""The same where columns or the inner dim have no known size: other calls may have more."""
 
 
 def reason_to_generate(product: Product, target: CpuTarget, size: Callable[[Dim], int]) -> str | None:
     """Why a kernel of ours is faster, in words; None where ATen's is as good or nobody knows."""
-    if not product.device.startswith("cpu") or not is_float(product.dtype):
+    if not product.device.startswith("cpu"):
         return None
+    if is_integer(product.dtype) and product.dtype == product.result:
+        return "ATen multiplies whole numbers one after the other"
+    if not is_float(product.dtype):
+        return _small(product, target, size) if is_complex(product.dtype) else None
+    return _memory_bound(product, target, size) or _small(product, target, size)
+
+
+def _small(product: Product, target: CpuTarget, size: Callable[[Dim], int]) -> str | None:
+    """Why a product takes less time than a call does. Rows and batches may be more in other calls: tiles stay good."""
+    b, m, n, k = product.sizes(size)
+    most = SMALL if target.has_avx512 else PLAIN
+    if product.lhs != "k":
+        most = min(most, SCATTERED)
+    if is_complex(product.dtype) or not (isinstance(product.n, int) and isinstance(product.k, int)):
+        most = min(most, UNKNOWN)
+    return "a call costs more than the work" if b * m * n * k <= most else None
+
+
+def _memory_bound(product: Product, target: CpuTarget, size: Callable[[Dim], int]) -> str | None:
+    """Why a product that reads its matrices once is as fast as memory is, or one in tiles as oneDNN."""
     half = opmath(product.dtype) != product.dtype
     if product.batch == 1 and product.m == 1 and (half or product.rhs == "k"):
         return "one row reads the matrix at the speed of memory"
+    if product.batch == 1 and product.n == 1 and product.lhs == "k" and (product.m == 1 or half):
+        return "one column reads the matrix at the speed of memory"
     m, n = product.m, product.n
     if product.dtype == "f64" or not target.has_avx512 or not isinstance(m, int) or not isinstance(n, int):
         return None
@@ -52,7 +88,7 @@ def reason_to_generate(product: Product, target: CpuTarget, size: Callable[[Dim]
     if m > BYTE_ROWS:
         return None
     if product.batch != 1:
-        few = m * n * size(product.k) <= SMALL or m == 1
+        few = m * n * size(product.k) <= EACH or m == 1
         return "small matrices cost ATen more to prepare than to multiply" if half and few else None
     if n < WIDE:
         return None

@@ -28,14 +28,23 @@ FACTORS: Final = {
     "aten.addmm": ("mat1", "mat2"),
     "aten.bmm": ("self", "mat2"),
     "aten.baddbmm": ("batch1", "batch2"),
+    "aten.addbmm": ("batch1", "batch2"),
     "aten.mv": ("self", "vec"),
+    "aten.dot": ("self", "tensor"),
+    "aten.vdot": ("self", "other"),
     "aten.addmv": ("mat", "vec"),
     "aten.linear": ("input", "weight"),
     "aten._int_mm": ("self", "mat2"),
 }
 """The factors of each product; that of `linear` is transposed."""
 
-BIASED: Final = {"aten.addmm": "self", "aten.baddbmm": "self", "aten.addmv": "self", "aten.linear": "bias"}
+BIASED: Final = {
+    "aten.addmm": "self",
+    "aten.baddbmm": "self",
+    "aten.addbmm": "self",
+    "aten.addmv": "self",
+    "aten.linear": "bias",
+}
 """What is added to each product that adds something."""
 
 CONVERSIONS = frozenset({"aten._to_copy", "aten.to.dtype", "torch_prims.convert_element_type"})
@@ -100,6 +109,9 @@ def product_of(op: Operation) -> Product | None:
         batch: Dim = 1
         m, k, n = expr.product(ta.shape[:-1]), ta.shape[-1], tb.shape[0]
         sides = "k" if ta.is_contiguous else "-", _side(tb, -1, "k", "n")
+    elif ta.rank == 1:
+        batch, m, (k,), n = 1, 1, ta.shape, 1
+        sides = "k", "k"
     elif tb.rank == 1:
         batch, (m, k), n = 1, ta.shape, 1
         sides = _side(ta, -1, "k", "m"), "k"

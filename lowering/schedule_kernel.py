@@ -62,7 +62,7 @@ def schedule_kernel(kernel: KernelOp, bits: int, machine: Machine, hints: Hints,
     column = tiling.column if tiling is not None else column_dim(kernel, hints) if loops else None
     if not loops:
         _flat(kernel, bits, hints)
-    elif column is not None:
+    elif column is not None and not (tiling is not None and tiling.placed):
         columns(kernel, column, machine, hints)
     segment(kernel)
     for loop in [o for o in kernel.body.block.ops if isinstance(o, ForOp) and OWN_CODE.isdisjoint(o.attributes)]:
@@ -255,7 +255,7 @@ def set_grain(kernel: KernelOp) -> None:
     """How many grid points a thread takes at least."""
     if not len(kernel.grid):
         return
-    work = _work(list(kernel.body.block.ops))
+    work = _in_first_block(_work(list(kernel.body.block.ops)), kernel)
     points = sympy.Max(1, expr.ceildiv(GRAIN, work)) if not isinstance(work, int) else max(1, -(-GRAIN // max(1, work)))
     grain: Attribute = IntegerAttr(points, i64) if isinstance(points, int) else IndexAttr.get([points])
     kernel.attributes["grain"] = grain
@@ -296,7 +296,13 @@ def whole_work(kernel: KernelOp) -> Dim:
                 own += bytes_of(o) if isinstance(o, (LoadOp, StoreOp)) else op_cost(o) * BYTES_PER_OP
         return total + times * expr.product(grid.values()) * int(own + 0.5)
 
-    return expr.normal(moved(kernel.body.block.ops, {d.symbol: d.extent for d in kernel.grid}, 1))
+    total = moved(kernel.body.block.ops, {d.symbol: d.extent for d in kernel.grid}, 1)
+    return _in_first_block(expr.normal(total), kernel)
+
+
+def _in_first_block(work: Dim, kernel: KernelOp) -> Dim:
+    """The work of a point where that is not the same for all: the last block may be a smaller one."""
+    return expr.substitute(work, {d.symbol: 0 for d in kernel.grid})
 
 
 def _unblocked(d: LoopDim, grid: dict[sympy.Symbol, Dim]) -> tuple[Dim, sympy.Symbol | None]:

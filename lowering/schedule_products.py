@@ -10,36 +10,30 @@ read of the matrix is used by all of them. Outer tiles are those of the factor t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
-import sympy
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from ..dialects import expr
 from ..dialects.expr import Dim
 from ..dialects.loop import (
-    AssertOp,
     DimsAttr,
     EndOp,
     ForOp,
-    IndexAttr,
     KernelOp,
     LoopDim,
-    PredAttr,
     ScratchOp,
     StoreOp,
-    YieldOp,
 )
 from .contraction import Contraction, contraction_of_loop
 from .fuse_cost import Hints, Machine
 from .fuse_graph import op_cost
-from .index_simplify import Facts, facts
 from .schedule_blocks import Blocks, copied
 from .schedule_columns import column_dim
 from .schedule_matrix import matrix_product
+from .schedule_rows import in_rows
+from .schedule_written import written_out
 
 SUMS = 24
 """Vectors of running sums of a tile at most: of 32 registers, the others hold factors."""
@@ -71,6 +65,8 @@ class Tiling:
 
     column: LoopDim | None
     copies: int | None
+    placed: bool = False
+    """Whether the loop along the column is there already."""
 
 
 def tile_product(kernel: KernelOp, bits: int, machine: Machine, hints: Hints, amx: bool = False) -> Tiling | None:
@@ -85,6 +81,13 @@ def tile_product(kernel: KernelOp, bits: int, machine: Machine, hints: Hints, am
         return Tiling(None, None)
     sums = SUMS if bits >= 512 else FEW_SUMS
     vector = column_dim(kernel, hints)
+    placed = (
+        in_rows(kernel, loop, found, sums, bits, machine, hints, vector is not None)
+        if _rows_remain(found, vector, machine)
+        else None
+    )
+    if placed is not None:
+        return Tiling(*placed, placed=True)
     if vector is None:
         rows, columns = _tile(_last(found.rows), _last(found.columns), sums)
         tiles = _tiles(found.rows, rows) | _tiles(found.columns, columns)
@@ -99,6 +102,18 @@ def tile_product(kernel: KernelOp, bits: int, machine: Machine, hints: Hints, am
     elif tiles:
         side_by_side(kernel, tiles)
     return Tiling(vector, max(1, min(COPIES, sums // (rows * columns))) if machine.parts else 1)
+
+
+def _rows_remain(found: Contraction, vector: LoopDim | None, machine: Machine) -> bool:
+    """Whether whole tiles are no way to go: vectors would not lie along the columns, or rows have no good divisor.
+
+    (How a sum is made must not depend on the number of rows where `parts` is off.)
+    """
+    if vector is None or vector not in found.columns:
+        return machine.parts
+    rows = _last(found.rows)
+    most = MOST if not isinstance(rows, int) else min(MOST, rows)
+    return bool(found.rows) and 2 * _divisors(rows)[-1] <= most
 
 
 def product_loop(kernel: KernelOp) -> ForOp | None:
@@ -176,7 +191,7 @@ def _in_blocks(kernel: KernelOp, loop: ForOp, found: Contraction, width: int, ti
     main = blocks.over(blocks.dims[::-1], [*before, inner, blocks.keep(inner.results[0], sums, blocks.place)])
     rest = blocks.rest(sums)
     *body, last = main.body.block.ops
-    dims, ops = _written_out(main.dims, body, tiles, "c", blocks.grid)
+    dims, ops = written_out(main.dims, body, tiles, "c", blocks.grid)
     for op in reversed([*body, last]):
         op.detach()
         op.erase(safe_erase=False)
@@ -192,101 +207,9 @@ def side_by_side(kernel: KernelOp, tiles: Mapping[str, int]) -> None:
     """Compute so many points of dims of the grid at once, in place: loads and ops that they share are there once."""
     old = kernel.body.block
     ops = list(old.ops)
-    grid, made = _written_out(kernel.grid, ops[:-1], tiles, "t", ())
+    grid, made = written_out(kernel.grid, ops[:-1], tiles, "t", ())
     kernel.properties["grid"] = DimsAttr.get(grid)
     for op in reversed(ops):
         op.detach()
         op.erase(safe_erase=False)
     old.add_ops([*made, EndOp.create(location=kernel.location)])
-
-
-def _written_out(
-    dims: Iterable[LoopDim], ops: Sequence[Operation], tiles: Mapping[str, int], prefix: str, around: Iterable[LoopDim]
-) -> tuple[list[LoopDim], list[Operation]]:
-    """The dims that count tiles, and new ops for all points of a tile."""
-    counting: list[LoopDim] = []
-    steps: list[tuple[sympy.Symbol, Dim, int]] = []
-    for d in dims:
-        n = tiles.get(d.name)
-        if n is None:
-            counting.append(d)
-            continue
-        t: Dim = 0
-        if d.extent != n:
-            t = expr.symbol(f"{prefix}{len(steps)}")
-            counting.append(LoopDim(t.name, 0, expr.floordiv(d.extent, n)))
-        steps.append((d.symbol, expr.normal(d.lo + t * n), n))  # pyright: ignore[reportOperatorIssue]
-    points: list[dict[sympy.Symbol, Dim]] = [
-        {d: expr.normal(start + i) for (d, start, _), i in zip(steps, at, strict=True)}  # pyright: ignore
-        for at in product(*(range(n) for _, _, n in steps))
-    ]
-    tile = _Tile(points, facts((*around, *counting)))
-    tile.ops(ops)
-    return counting, tile.made
-
-
-class _Tile:
-    """The ops of several points under construction, each op once for all points at which it is the same."""
-
-    def __init__(self, points: Sequence[Mapping[sympy.Symbol, Dim]], known: Facts) -> None:
-        self.points, self.known = points, known
-        self.values: list[dict[SSAValue, SSAValue]] = [{} for _ in points]
-        self.made: list[Operation] = []
-        self._there: dict[Any, Operation] = {}
-
-    def ops(self, ops: Sequence[Operation]) -> None:
-        """Append what ops become, each for all points before the next: elements are read before any is written."""
-        for op in ops:
-            if isinstance(op, ForOp):
-                self._loop(op)
-                continue
-            for k in range(len(self.points)):
-                self._op(op, k)
-
-    def _op(self, op: Operation, k: int) -> None:
-        values = self.values[k]
-        operands = tuple(values.get(v, v) for v in op.operands)
-        properties = {name: self._at(a, k) for name, a in op.properties.items()}
-        key = (type(op), operands, tuple(properties.items()), tuple(op.result_types))
-        new = None if isinstance(op, StoreOp | AssertOp) else self._there.get(key)
-        if new is None:
-            new = self._there[key] = type(op).create(
-                operands=operands,
-                result_types=op.result_types,
-                properties=properties,
-                attributes=op.attributes,
-                location=op.location,
-            )
-            self.made.append(new)
-        values.update(zip(op.results, new.results, strict=True))
-
-    def _at(self, a: Attribute, k: int) -> Attribute:
-        point = self.points[k]
-        if isinstance(a, IndexAttr):
-            return IndexAttr.get(self.known.simplify(expr.substitute(e, point)) for e in a)
-        if isinstance(a, PredAttr):
-            return PredAttr.get(self.known.relation(expr.substitute(r, point)) for r in a)
-        return a
-
-    def _loop(self, loop: ForOp) -> None:
-        """One loop that gives the reductions of all points."""
-        outside = self.made, self._there, self.known
-        self.made, self._there = [], dict(self._there)
-        *body, last = loop.body.block.ops
-        self.ops(body)
-        yields = [values.get(v, v) for values in self.values for v in last.operands]
-        made = self.made
-        self.made, self._there, self.known = outside
-        n = len(self.points)
-        new = ForOp.make(
-            loop.dims,
-            Block([*made, YieldOp.create(operands=yields, location=last.location)]),
-            reduce=[kind.data for kind in loop.reduce.data] * n,
-            result_types=list(loop.result_types) * n,
-            attributes=dict(loop.attributes),
-            location=loop.location,
-        )
-        self.made.append(new)
-        results = iter(new.results)
-        for values in self.values:
-            values.update((r, next(results)) for r in loop.results)

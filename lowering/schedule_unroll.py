@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects.expr import Dim
 from ..dialects.loop import ForOp, KernelOp, StoreOp
+from .contraction import contraction_of_loop
 from .fuse_cost import Hints
 from .fuse_emit import drop_unused
 from .index_simplify import Facts, facts
@@ -44,6 +45,8 @@ def write_out(kernel: KernelOp, hints: Hints) -> None:
     loops = [o for o in kernel.body.block.ops if isinstance(o, ForOp)]
     if not loops or not all(_is_window(o, kernel, hints) for o in loops):
         return
+    if any(contraction_of_loop(o, tuple(kernel.grid)) is not None for o in loops):
+        return  # tiles of rows and columns use what they read more often
     known = facts(tuple(kernel.grid))
     for loop in loops:
         _Window(loop, known).write()

@@ -1,15 +1,47 @@
 // RUN: lamella-opt %s --split-input-file -p 'aten-choose-products{target=avx512}' | filecheck %s
 
 // A row times a weight, as linear layers keep it, reads the weight once. BLAS does so too where the matrix of f32 lies
-// the other way.
+// the other way, if it has more to do than the call costs.
 
-// CHECK-LABEL: lamella.decisions = ["aten.mm f32*f32->f32 1x1x64x32 kk plain: a kernel, one row reads the matrix at the speed of memory"]
+// CHECK-LABEL: lamella.decisions = ["aten.mm f32*f32->f32 1x1x1000x512 kk plain: a kernel, one row reads the matrix at the speed of memory", "aten.mm f32*f32->f32 1x1x1000x512 kn plain: ATen, where nothing is known to be faster"]
 // CHECK: aten.mm(%x, %w) {lamella.product = "generated"}
 // CHECK: aten.mm(%x, %v) :
-func.func @main(%x: !sym.t<[1, 32], f32>, %w: !sym.t<[32, 64], f32, strides=[1, 32]>, %v: !sym.t<[32, 64], f32>) -> (!sym.t<[1, 64], f32>, !sym.t<[1, 64], f32>) {
-  %0 = aten.mm(%x, %w) : (!sym.t<[1, 32], f32>, !sym.t<[32, 64], f32, strides=[1, 32]>) -> !sym.t<[1, 64], f32>
-  %1 = aten.mm(%x, %v) : (!sym.t<[1, 32], f32>, !sym.t<[32, 64], f32>) -> !sym.t<[1, 64], f32>
-  func.return %0, %1 : !sym.t<[1, 64], f32>, !sym.t<[1, 64], f32>
+func.func @main(%x: !sym.t<[1, 512], f32>, %w: !sym.t<[512, 1000], f32, strides=[1, 512]>, %v: !sym.t<[512, 1000], f32>) -> (!sym.t<[1, 1000], f32>, !sym.t<[1, 1000], f32>) {
+  %0 = aten.mm(%x, %w) : (!sym.t<[1, 512], f32>, !sym.t<[512, 1000], f32, strides=[1, 512]>) -> !sym.t<[1, 1000], f32>
+  %1 = aten.mm(%x, %v) : (!sym.t<[1, 512], f32>, !sym.t<[512, 1000], f32>) -> !sym.t<[1, 1000], f32>
+  func.return %0, %1 : !sym.t<[1, 1000], f32>, !sym.t<[1, 1000], f32>
+}
+
+// -----
+
+// A call costs more than a small product. Rows and batches may be more in other calls, for which tiles are as good; of
+// unknown columns or inner dims only the smallest are kernels.
+
+// CHECK-LABEL: lamella.decisions
+// CHECK-SAME: "aten.mm f32*f32->f32 1x13x16x32 kk plain: a kernel, a call costs more than the work"
+// CHECK-SAME: "aten.bmm f64*f64->f64 300x5x7x8 kn plain: a kernel, a call costs more than the work"
+// CHECK-SAME: "aten.mm f32*f32->f32 1x13x300x13 kn plain: ATen, where nothing is known to be faster"
+// CHECK-SAME: "aten.dot f32*f32->f32 1x1x1x300 kk plain: a kernel, one row reads the matrix at the speed of memory"
+// CHECK-SAME: "aten.mm c64*c64->c64 1x5x5x8 kn plain: a kernel, a call costs more than the work"
+builtin.module attributes {lamella.hints = {s0 = 300 : i64}} {
+  func.func @main(%x: !sym.t<[13, 32], f32>, %w: !sym.t<[32, 16], f32, strides=[1, 32]>, %p: !sym.t<[s0, 5, 8], f64>, %q: !sym.t<[s0, 8, 7], f64>, %y: !sym.t<[13, 13], f32>, %z: !sym.t<[13, s0], f32>, %v: !sym.t<[s0], f32>, %c: !sym.t<[5, 8], c64>, %d: !sym.t<[8, 5], c64>) -> (!sym.t<[13, 16], f32>, !sym.t<[s0, 5, 7], f64>, !sym.t<[13, s0], f32>, !sym.t<[], f32>, !sym.t<[5, 5], c64>) {
+    %0 = aten.mm(%x, %w) : (!sym.t<[13, 32], f32>, !sym.t<[32, 16], f32, strides=[1, 32]>) -> !sym.t<[13, 16], f32>
+    %1 = aten.bmm(%p, %q) : (!sym.t<[s0, 5, 8], f64>, !sym.t<[s0, 8, 7], f64>) -> !sym.t<[s0, 5, 7], f64>
+    %2 = aten.mm(%y, %z) : (!sym.t<[13, 13], f32>, !sym.t<[13, s0], f32>) -> !sym.t<[13, s0], f32>
+    %3 = aten.dot(%v, %v) : (!sym.t<[s0], f32>, !sym.t<[s0], f32>) -> !sym.t<[], f32>
+    %4 = aten.mm(%c, %d) : (!sym.t<[5, 8], c64>, !sym.t<[8, 5], c64>) -> !sym.t<[5, 5], c64>
+    func.return %0, %1, %2, %3, %4 : !sym.t<[13, 16], f32>, !sym.t<[s0, 5, 7], f64>, !sym.t<[13, s0], f32>, !sym.t<[], f32>, !sym.t<[5, 5], c64>
+  }
+}
+
+// -----
+
+// Whole numbers have no library: ATen multiplies one after the other.
+
+// CHECK-LABEL: lamella.decisions = ["aten.mm i64*i64->i64 1x300x300x300 kn plain: a kernel, ATen multiplies whole numbers one after the other"]
+func.func @main(%x: !sym.t<[300, 300], i64>) -> !sym.t<[300, 300], i64> {
+  %0 = aten.mm(%x, %x) : (!sym.t<[300, 300], i64>, !sym.t<[300, 300], i64>) -> !sym.t<[300, 300], i64>
+  func.return %0 : !sym.t<[300, 300], i64>
 }
 
 // -----

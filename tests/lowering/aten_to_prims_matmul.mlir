@@ -67,3 +67,18 @@ func.func @main(%x: !sym.t<[8, 32], f32>, %v: !sym.t<[32], f32>, %i: !sym.t<[8, 
   %1 = aten._int_mm(%i, %j) {lamella.product = "generated"} : (!sym.t<[8, 32], i8>, !sym.t<[32, 4], i8>) -> !sym.t<[8, 4], i32>
   func.return %0, %1 : !sym.t<[8], f32>, !sym.t<[8, 4], i32>
 }
+
+// -----
+
+// A sum over the batch is a longer inner dim; a product of vectors is a plain sum.
+
+// CHECK:      [[A:%\w+]] = prims.reshape {{.*}} -> !sym.t<[5, 12], f32>
+// CHECK:      [[B:%\w+]] = prims.reshape {{.*}} -> !sym.t<[12, 7], f32>
+// CHECK-NEXT: prims.dot [[A]], [[B]]
+// CHECK:      [[P:%\w+]] = prims.mul %v, %v
+// CHECK-NEXT: prims.reduce [[P]] {kind = sum, dims = [0]}
+func.func @main(%c: !sym.t<[5, 7], f32>, %x: !sym.t<[3, 5, 4], f32>, %y: !sym.t<[3, 4, 7], f32>, %v: !sym.t<[12], f32>) -> (!sym.t<[5, 7], f32>, !sym.t<[], f32>) {
+  %0 = aten.addbmm(%c, %x, %y) {lamella.product = "generated"} : (!sym.t<[5, 7], f32>, !sym.t<[3, 5, 4], f32>, !sym.t<[3, 4, 7], f32>) -> !sym.t<[5, 7], f32>
+  %1 = aten.dot(%v, %v) {lamella.product = "generated"} : (!sym.t<[12], f32>, !sym.t<[12], f32>) -> !sym.t<[], f32>
+  func.return %0, %1 : !sym.t<[5, 7], f32>, !sym.t<[], f32>
+}

@@ -4,7 +4,7 @@
 // for all of them. The tiles of the larger factor are outside.
 
 // CHECK:      grid [t0 = 8, t1 = 2]
-// CHECK-NEXT: loop.for [r0 = 64] reduce [add, {{.*}}, add] attributes {vector = "r0", lanes = 16 : i64, unroll = 1 : i64} {
+// CHECK-NEXT: loop.for [r0 = 512] reduce [add, {{.*}}, add] attributes {vector = "r0", lanes = 16 : i64, unroll = 1 : i64} {
 // CHECK-NEXT:   [[A:%\w+]] = loop.load %x0[4*t1, r0]
 // CHECK-NEXT:   [[B:%\w+]] = loop.load %x0[4*t1 + 1, r0]
 // CHECK-NEXT:   loop.load %x0[4*t1 + 2, r0]
@@ -16,10 +16,10 @@
 // CHECK:      loop.store {{.*}}, %y0[4*t1, 6*t0]
 // CHECK:      loop.store {{.*}}, %y0[4*t1 + 3, 6*t0 + 5]
 // CHECK-NEXT: loop.end
-loop.kernel @linear(%x0: !sym.t<[8, 64], f32>, %x1: !sym.t<[48, 64], f32>) outs(%y0: !sym.t<[8, 48], f32>) sizes [] grid [d0 = 8, d1 = 48] {
-  %0 = loop.for [r0 = 64] reduce [add] {
-    %1 = loop.load %x0[d0, r0] : !sym.t<[8, 64], f32>
-    %2 = loop.load %x1[d1, r0] : !sym.t<[48, 64], f32>
+loop.kernel @linear(%x0: !sym.t<[8, 512], f32>, %x1: !sym.t<[48, 512], f32>) outs(%y0: !sym.t<[8, 48], f32>) sizes [] grid [d0 = 8, d1 = 48] {
+  %0 = loop.for [r0 = 512] reduce [add] {
+    %1 = loop.load %x0[d0, r0] : !sym.t<[8, 512], f32>
+    %2 = loop.load %x1[d1, r0] : !sym.t<[48, 512], f32>
     %3 = arith.mulf %1, %2 : f32
     loop.yield %3 : f32
   } : f32
@@ -62,24 +62,24 @@ loop.kernel @mm(%x0: !sym.t<[3, s1], f32>, %x1: !sym.t<[s1, 64*s0], f32>, %x2: !
 // A vector times a matrix: four elements of the result at once. Seven rows have no smaller tiles; three columns fit.
 
 // CHECK:      grid [t0 = 25]
-// CHECK-NEXT: loop.for [r0 = 32] reduce [add, add, add, add]
+// CHECK-NEXT: loop.for [r0 = 256] reduce [add, add, add, add]
 // CHECK:      loop.kernel @seven
 // CHECK-SAME: grid [t0 = 5]
-// CHECK-NEXT: loop.for [r0 = 32] reduce [add, {{.*}}, add]
-loop.kernel @row(%x0: !sym.t<[32], f32>, %x1: !sym.t<[100, 32], f32>) outs(%y0: !sym.t<[100], f32>) sizes [] grid [d0 = 100] {
-  %0 = loop.for [r0 = 32] reduce [add] {
+// CHECK-NEXT: loop.for [r0 = 256] reduce [add, {{.*}}, add]
+loop.kernel @row(%x0: !sym.t<[32], f32>, %x1: !sym.t<[100, 256], f32>) outs(%y0: !sym.t<[100], f32>) sizes [] grid [d0 = 100] {
+  %0 = loop.for [r0 = 256] reduce [add] {
     %1 = loop.load %x0[r0] : !sym.t<[32], f32>
-    %2 = loop.load %x1[d0, r0] : !sym.t<[100, 32], f32>
+    %2 = loop.load %x1[d0, r0] : !sym.t<[100, 256], f32>
     %3 = arith.mulf %1, %2 : f32
     loop.yield %3 : f32
   } : f32
   loop.store %0, %y0[d0] : !sym.t<[100], f32>
   loop.end
 }
-loop.kernel @seven(%x0: !sym.t<[7, 32], f32>, %x1: !sym.t<[15, 32], f32>) outs(%y0: !sym.t<[7, 15], f32>) sizes [] grid [d0 = 7, d1 = 15] {
-  %0 = loop.for [r0 = 32] reduce [add] {
-    %1 = loop.load %x0[d0, r0] : !sym.t<[7, 32], f32>
-    %2 = loop.load %x1[d1, r0] : !sym.t<[15, 32], f32>
+loop.kernel @seven(%x0: !sym.t<[7, 256], f32>, %x1: !sym.t<[15, 256], f32>) outs(%y0: !sym.t<[7, 15], f32>) sizes [] grid [d0 = 7, d1 = 15] {
+  %0 = loop.for [r0 = 256] reduce [add] {
+    %1 = loop.load %x0[d0, r0] : !sym.t<[7, 256], f32>
+    %2 = loop.load %x1[d1, r0] : !sym.t<[15, 256], f32>
     %3 = arith.mulf %1, %2 : f32
     loop.yield %3 : f32
   } : f32
@@ -112,5 +112,54 @@ loop.kernel @tanh(%x0: !sym.t<[4, 64], f32>, %x1: !sym.t<[64, 64], f32>, %x2: !s
   %5 = arith.addf %0, %4 : f32
   %6 = math.tanh %5 : f32
   loop.store %6, %y0[d0, d1] : !sym.t<[4, 64], f32>
+  loop.end
+}
+
+// -----
+
+// Rows that no tile divides: thirteen as seven and six. Columns that are no neighbours are copied side by side first,
+// where a sum over a vector for each element costs more.
+
+// CHECK-LABEL: loop.kernel @thirteen
+// CHECK-SAME:  grid []
+// CHECK-NEXT:    [[P:%\w+]] = loop.scratch : !sym.t<[32, 48], f32>
+// CHECK-NEXT:    loop.for [d1 = 40, r0 = 32] attributes {transpose = 16 : i64} {
+// CHECK-NEXT:      [[V:%\w+]] = loop.load %x1[d1, r0]
+// CHECK-NEXT:      loop.store [[V]], [[P]][r0, d1]
+// CHECK:         loop.for [d1 = 40] attributes {vector = "d1", lanes = 16 : i64, unroll = 3 : i64} {
+// CHECK-NEXT:      loop.for [r0 = 32] reduce [add, add, add, add, add, add, add] {
+// CHECK:             loop.load %x0[6, r0]
+// CHECK:             loop.load [[P]][r0, d1]
+// CHECK:         loop.for [d1 = 40] attributes {vector = "d1", lanes = 16 : i64, unroll = 3 : i64} {
+// CHECK-NEXT:      loop.for [r0 = 32] reduce [add, add, add, add, add, add] {
+// CHECK-NEXT:        loop.load %x0[7, r0]
+// CHECK:           loop.store {{.*}}, %y0[12, d1]
+loop.kernel @thirteen(%x0: !sym.t<[13, 32], f32>, %x1: !sym.t<[40, 32], f32>) outs(%y0: !sym.t<[13, 40], f32>) sizes [] grid [d0 = 13, d1 = 40] {
+  %0 = loop.for [r0 = 32] reduce [add] {
+    %1 = loop.load %x0[d0, r0] : !sym.t<[13, 32], f32>
+    %2 = loop.load %x1[d1, r0] : !sym.t<[40, 32], f32>
+    %3 = arith.mulf %1, %2 : f32
+    loop.yield %3 : f32
+  } : f32
+  loop.store %0, %y0[d0, d1] : !sym.t<[13, 40], f32>
+  loop.end
+}
+
+// -----
+
+// A number of rows that is not known: blocks of tiles, and the rows that are left one by one.
+
+// CHECK-LABEL: loop.kernel @rows
+// CHECK-SAME:  grid [t0 = floordiv(s0 + {{.*}})]
+// CHECK:         loop.for [c0 = {{.*}}, d1 = 24] attributes {vector = "d1"
+// CHECK:         loop.for [e0 = {{.*}}, d1 = 24] attributes {vector = "d1"
+loop.kernel @rows(%x0: !sym.t<[s0, 32], f32>, %x1: !sym.t<[32, 24], f32>) outs(%y0: !sym.t<[s0, 24], f32>) sizes [s0] grid [d0 = s0, d1 = 24] {
+  %0 = loop.for [r0 = 32] reduce [add] {
+    %1 = loop.load %x0[d0, r0] : !sym.t<[s0, 32], f32>
+    %2 = loop.load %x1[r0, d1] : !sym.t<[32, 24], f32>
+    %3 = arith.mulf %1, %2 : f32
+    loop.yield %3 : f32
+  } : f32
+  loop.store %0, %y0[d0, d1] : !sym.t<[s0, 24], f32>
   loop.end
 }

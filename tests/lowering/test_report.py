@@ -11,6 +11,7 @@ from lamella.lowering.kernel_story import StoryTeller
 from lamella.lowering.origins import Origin, lines, origins
 
 T = "!sym.t<[4, 4], f32>"
+M = "!sym.t<[256, 256], f32>"
 CALLS = {
     f"aten.mm(%x, %x) : ({T}, {T}) -> {T}": "matrix product",
     f"aten.sort(%x) : ({T}) -> ({T}, !sym.t<[4, 4], i64>)": "sorting",
@@ -42,11 +43,11 @@ def test_origins() -> None:
 def test_a_story_holds_what_became_the_kernel() -> None:
     """Of one line: the norm and the activation are kernels of their own around a call, and each story has its own ops."""
     text = f"""
-    func.func @main(%x: {T}, %w: {T}) -> {T} {{
-      %a = aten.exp(%x) : ({T}) -> {T} loc("m"("m.py":3:0))
-      %b = aten.mm(%a, %w) : ({T}, {T}) -> {T} loc("m"("m.py":3:0))
-      %c = aten.sin(%b) : ({T}) -> {T} loc("m"("m.py":3:0))
-      func.return %c : {T} loc("m.py":4:0)
+    func.func @main(%x: {M}, %w: {M}) -> {M} {{
+      %a = aten.exp(%x) : ({M}) -> {M} loc("m"("m.py":3:0))
+      %b = aten.mm(%a, %w) : ({M}, {M}) -> {M} loc("m"("m.py":3:0))
+      %c = aten.sin(%b) : ({M}) -> {M} loc("m"("m.py":3:0))
+      func.return %c : {M} loc("m.py":4:0)
     }} loc("m.py":1:0)
     """
     module = parse_module(text)

@@ -52,18 +52,29 @@ def test_views_leave_as_aliases() -> None:
 def test_conjugates() -> None:
     x, y = numbers(3, 4), numbers(3, 4)
     assert check_call(lambda x, y: (x.conj() * y).sum(), (x, y)) == []
-    assert check_call(lambda x, y: x @ y.mH, (x, y)) == ["aten.mm"]
+    assert check_call(lambda x, y: x @ y.mH, (x, y)) == []
     assert check_call(lambda x, y: torch.fft.ifft(x.conj()) + y, (x, y)) == ["aten._fft_c2c"]
 
 
 def test_products_by_call_between_kernels() -> None:
-    x, y = numbers(3, 4), numbers(4, 3)
+    x, y = numbers(30, 40), numbers(40, 30)
 
     def f(x: torch.Tensor, y: torch.Tensor) -> Any:
         z = (x + 1) @ (y * 1j)
         return z.exp(), z.t()
 
     assert check_call(f, (x, y)) == ["aten.mm"]
+
+
+def test_small_products() -> None:
+    """Kernels: four products of parts, with what is added to them, scaled by complex numbers."""
+    x, y, v, b = numbers(3, 7), numbers(7, 5), numbers(7), numbers(5)
+    assert check_call(lambda x, y: (x.conj() @ y, x.resolve_conj().mH @ x), (x, y)) == []
+    assert check_call(lambda b, x, y: torch.addmm(b, x, y, beta=2j, alpha=1 - 1j), (b, x, y)) == []
+    assert check_call(lambda x, v: (x @ v, torch.dot(v, x[0]), torch.vdot(v, x[1])), (x, v)) == []
+    assert check_call(lambda b, x: torch.baddbmm(b, x, x.mT, beta=0), (numbers(2, 3, 3), numbers(2, 3, 4))) == []
+    inf = torch.complex(torch.full((7,), float("inf")), torch.zeros(7))
+    assert check_call(lambda x, v: torch.addmv(x[:, 0], x, v), (x, inf)) == []
 
 
 def test_written() -> None:

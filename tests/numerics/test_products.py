@@ -70,7 +70,7 @@ def test_bias_is_not_read_where_beta_is_0(m: int) -> None:
     assert torch.equal(f(bias, x, w), torch.full((m, 3), 4.0))
 
 
-SIZES = st.sampled_from([0, 1, 2, 3, 4, 7, 8, 13, 16, 24, 33, 48, 64, 100])
+SIZES = st.sampled_from([0, 1, 2, 3, 4, 7, 8, 13, 16, 24, 31, 33, 48, 64, 100])
 
 
 @st.composite
@@ -159,6 +159,41 @@ def test_integers() -> None:
     )
 
 
+DTYPES = (torch.float64, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data(), SIZES, SIZES, SIZES, st.sampled_from(DTYPES))
+def test_dtypes_that_have_no_library(data: st.DataObject, m: int, n: int, k: int, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+
+    def drawn(*shape: int) -> Tensor:
+        return (data.draw(matrices(shape, torch.float32)) * 100).to(torch.int16).to(dtype)
+
+    x, w, v, batch, c = drawn(m, k), drawn(k, n), drawn(k), drawn(3, k, n), drawn(m, n)
+    check(
+        lambda x, w, v, batch, c: (
+            x @ w,
+            torch.addmm(c, x, w, beta=2, alpha=3),
+            x @ v,
+            torch.dot(v, v),
+            torch.addbmm(c, x.expand(3, -1, -1), batch),
+        ),
+        (x, w, v, batch, c),
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("layout", ["kk", "kn", "mk", "mn"])
+def test_any_number_of_rows_in_blocks(dtype: torch.dtype, layout: str) -> None:
+    """Several blocks of rows, the last one smaller, and rows that make up no tile; columns in blocks."""
+    torch.manual_seed(0)
+    for m, n, k in ((331, 300, 24), (1009, 13, 40)):
+        x = torch.randn(m, k) if layout[0] == "k" else torch.randn(k, m).t()
+        w = torch.randn(n, k).t() if layout[1] == "k" else torch.randn(k, n)
+        check(lambda x, w, r: torch.tanh(x @ w) + r, (x.to(dtype), w.to(dtype), torch.randn(m, n).to(dtype)))
+
+
 def test_a_result_over_its_own_operand() -> None:
     torch.manual_seed(0)
 
@@ -174,9 +209,11 @@ def test_sizes_that_change() -> None:
     torch._dynamo.reset()
     torch.manual_seed(0)
     f = torch.compile(lambda x, w: torch.relu(x @ w.t()), backend="lamella", options=EVERY, dynamic=True)
-    for m, k in ((3, 20), (5, 64), (64, 33), (2, 5)):
+    g = torch.compile(lambda x, w: torch.relu(x @ w), backend="lamella", options=EVERY, dynamic=True)
+    for m, k in ((3, 20), (5, 64), (64, 33), (2, 5), (1001, 7)):
         x, w = torch.randn(m, k), torch.randn(24, k)
         torch.testing.assert_close(f(x, w), torch.relu(x @ w.t()), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(g(x, w.t().contiguous()), torch.relu(x @ w.t()), rtol=1e-5, atol=1e-5)
 
 
 def test_threads_do_not_matter() -> None:
