@@ -5,6 +5,7 @@ Axis k of a value is the k-th dim in scope; values of an outer loop have fewer a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -39,6 +40,11 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "CleanDiv": lambda a, b: a // b,
     "CeilDiv": lambda a, b: -(-a // b),
     "ModularIndexing": lambda a, b, c: a // b % c,
+    "ToFloat": float,
+    "IntTrueDiv": lambda a, b: a / b,
+    "TruncToInt": math.trunc,
+    "FloorToInt": math.floor,
+    "CeilToInt": math.ceil,
     "Max": lambda *args: reduce(lambda a, b: _extremum(torch.maximum, max, a, b), args),
     "Min": lambda *args: reduce(lambda a, b: _extremum(torch.minimum, min, a, b), args),
     "Equality": lambda a, b: a == b,
@@ -68,6 +74,8 @@ def _evaluate(e: Any, symbols: Mapping[str, Any]) -> Any:
         return symbols[e.name]
     if isinstance(e, sympy.Integer):
         return int(e)
+    if isinstance(e, sympy.Float):
+        return float(e)
     if isinstance(e, sympy.logic.boolalg.BooleanAtom):
         return bool(e)
     f = _FUNCTIONS.get(type(e).__name__)

@@ -7,10 +7,10 @@ from typing import Any, TypeAlias, cast
 
 import sympy
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import i1, i32, i64
+from xdsl.dialects.builtin import f64, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from ..dialects import expr
+from ..dialects import expr, llvm_ext
 from ..dialects.expr import Dim
 from ..dialects.tensor import TensorType
 from .llvm_builder import FunctionBuilder, KernelError, Num, lanes_of
@@ -139,7 +139,38 @@ def _extreme(predicate: str) -> Callable[[FunctionBuilder, tuple[Any, ...], Env]
     return build
 
 
+def _rounded(function: str | None) -> Callable[[FunctionBuilder, tuple[Any, ...], Env], Num]:
+    """A size that is a real number, by an intrinsic or towards 0, as an integer."""
+
+    def build(b: FunctionBuilder, args: tuple[Any, ...], env: Env) -> Num:
+        x = real(b, args[0], env)
+        return b.cast(llvm_ext.FPToSIOp, x if function is None else b.intrinsic(function, [x], f64), i64)
+
+    return build
+
+
+def real(b: FunctionBuilder, e: Any, env: Env) -> SSAValue:
+    """The value of a product of numbers, sizes and quotients of sizes, as a scalar f64."""
+    if e.is_number:
+        return b.constant(float(e), f64)
+    if isinstance(e, sympy.Mul):
+        first, *rest = (real(b, a, env) for a in e.args)
+        for factor in rest:
+            first = b.fmul(first, factor)
+        return first
+    match type(e).__name__:
+        case "ToFloat":
+            return real(b, e.args[0], env)
+        case "IntTrueDiv":
+            return b.fdiv(*(real(b, a, env) for a in e.args))
+        case _:
+            return b.cast(llvm.SIToFPOp, b.number(evaluate(b, e, env)), f64)
+
+
 _FUNCTIONS: dict[str, Callable[[FunctionBuilder, tuple[Any, ...], Env], Num]] = {
+    "TruncToInt": _rounded(None),
+    "FloorToInt": _rounded("llvm.floor"),
+    "CeilToInt": _rounded("llvm.ceil"),
     "floordiv": _divide,
     "CleanDiv": _divide,
     "mod": _remainder,

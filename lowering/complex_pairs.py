@@ -16,11 +16,12 @@ from ..dialects.aten import AtenOp, lookup
 from ..dialects.tensor import TensorType, is_complex
 from .aten_canonicalize import introduces_sizes
 from .complex_value import PARTS, Pair, with_real
-from .decomposition import RULES, Call, finish, has_code
+from .decomposition import RULES, Call, finish
 from .decompositions_complex import COMPLEX, packed, unpacked
 from .moves import PARTWISE
 from .prims_builder import Builder, Value
 from .promotion import COMPUTE_DTYPES
+from .size_code import has_code
 
 AS_THEY_ARE = frozenset({"condition", "mask", "index", "indices"})
 """Arguments that say which elements: they have no parts."""

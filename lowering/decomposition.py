@@ -12,7 +12,6 @@ not cover the case: then the op stays a call.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 import sympy
@@ -27,6 +26,7 @@ from .aten_canonicalize import introduces_sizes
 from .moves import MOVES
 from .prims_builder import Builder, Value
 from .promotion import COMPUTE_DTYPES, FLOAT8, opmath, promote_types, result_dtype
+from .size_code import has_code
 
 Result: TypeAlias = "Value | tuple[Value | None, ...] | Any"
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -68,7 +68,7 @@ BITS: Final = MOVES | {"aten._to_copy", "torch_prims.convert_element_type", "ate
 
 class Rule(NamedTuple):
     """`alias`: a result may be an operand itself, as a view is in eager; otherwise results are new tensors.
-    `elementwise`: a number that is read from a tensor may come as this tensor.
+    `elementwise`: a number that is read from a tensor, or computed from sizes, may come as a tensor.
     """
 
     function: Callable[..., Result]
@@ -162,8 +162,8 @@ def decompose(b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> 
         return None
     mark, constants = len(b.ops), b.constants
     literals = op.args()
-    if b.floats and entry.elementwise:
-        literals = [b.scalar(a) or a if isinstance(a, sympy.Expr) else a for a in literals]
+    if entry.elementwise:
+        literals = [b.scalar(a) or a if isinstance(a, sympy.Expr) and not has_code(a) else a for a in literals]
     result: Any = NotImplemented
     call = Call(b, op)
     if all(map(_literal_has_code, literals)):
@@ -201,20 +201,6 @@ def _computable(op: AtenOp) -> bool:
         elif isinstance(v, OpResult) and (not isinstance(t, NoneType) or v.first_use is not None):
             return False
     return device is not None
-
-
-_CODED: Final = frozenset({"FloorDiv", "CleanDiv", "Mod", "PythonMod", "ModularIndexing", "Max", "Min"})
-"""The functions of sizes that `address.evaluate` writes code for."""
-
-
-@lru_cache(maxsize=1 << 14)
-def has_code(e: Any) -> bool:
-    """Whether a kernel can compute an expression over sizes: an integer one of arithmetic and `_CODED`."""
-    # torch's Mod says that it is an integer, also of floats
-    return bool(e.is_integer) and all(
-        a.is_integer if isinstance(a, sympy.Symbol) else type(a).__name__ in _CODED
-        for a in e.atoms(sympy.Function, sympy.Symbol)
-    )
 
 
 def _literal_has_code(value: Any) -> bool:

@@ -6,9 +6,8 @@ many elements are read.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import sympy
 
@@ -45,33 +44,35 @@ def _begin(o: Any, size: Any, n: Any) -> Any:
     return expr.floordiv(o * size, n)
 
 
-def longest(size: Dim, n: Dim) -> int | None:
-    """The most elements that a place of n has; None where that depends on a symbol."""
-    if not isinstance(size, int) or not isinstance(n, int) or n == 0 or size == 0:
+def longest(size: Dim, n: Dim) -> Dim | None:
+    """The most elements that a place of n has, at most so many where a symbol decides; None for no elements."""
+    if size == 0 or n == 0:
         return None
-    return max(-(-(o + 1) * size // n) - o * size // n for o in range(n))
+    if isinstance(size, int) and isinstance(n, int):
+        return max(-(-(o + 1) * size // n) - o * size // n for o in range(n))
+    return expr.normal(cast(Any, expr.ceildiv(size, n)) + 1)
 
 
-def _lengths(like: Value, dim: int, size: int, n: int) -> Value:
+def _lengths(like: Value, dim: int, size: Dim, n: Dim) -> Value:
     """How many elements each place along `dim` has, as i64 of the shape of `like`."""
     o = like.b.iota(dim, like.type.with_(shape=like.shape).with_(dtype="i64"))
     first = (o * size).binary(prims.DivTruncOp.make, n)
-    end = (o * size + (size + n - 1)).binary(prims.DivTruncOp.make, n)
+    end = (o * size + expr.normal(cast(Any, size) + n - 1)).binary(prims.DivTruncOp.make, n)
     return end - first
 
 
-def window_sums(x: Value, dim: int, n: int) -> Value:
+def window_sums(x: Value, dim: int, n: Dim) -> Value:
     """Sums over the elements of each of n places along `dim`."""
     size = x.shape[dim]
     most = longest(size, n)
-    assert most is not None and isinstance(size, int)
+    assert most is not None
     read, within = _windows(x, [dim], [n], [most], 0.0)
     kept = (within[0] < _lengths(read, dim, size, n)).where(read, 0.0)
     return kept.reduce("sum", [read.rank - 1])
 
 
 def _windows(
-    x: Value, dims: Sequence[int], places: Sequence[int], most: Sequence[int], filler: Number
+    x: Value, dims: Sequence[int], places: Sequence[Dim], most: Sequence[Dim], filler: Number
 ) -> tuple[Value, list[Value]]:
     """`[…, places, …, within…]`: the elements from the beginning of each place on, and the position within it."""
     high: list[Dim] = [0] * x.rank
@@ -108,7 +109,6 @@ def adaptive_avg_pool(call: Call, x: Value, places: Sequence[Dim]) -> Any:
     if any(longest(x.shape[outer + k], n) is None for k, n in enumerate(places)):
         return NotImplemented
     for k, n in enumerate(places):
-        assert isinstance(n, int)
         y = window_sums(y, outer + k, n)
     return y / _counts(y, x, places).to(y.dtype)
 
@@ -118,9 +118,7 @@ def _counts(like: Value, x: Value, places: Sequence[Dim]) -> Value:
     outer = x.rank - len(places)
     count: Value | None = None
     for k, n in enumerate(places):
-        size = x.shape[outer + k]
-        assert isinstance(size, int) and isinstance(n, int)
-        length = _lengths(like, outer + k, size, n)
+        length = _lengths(like, outer + k, x.shape[outer + k], n)
         count = length if count is None else count * length
     assert count is not None
     return count
@@ -143,14 +141,12 @@ def adaptive_avg_pool_backward(call: Call, grad: Value, x: Value) -> Any:
         return NotImplemented
     y = grad / _counts(grad, x, places).to(grad.dtype)
     for k in range(n):
-        size = x.shape[outer + k]
-        assert isinstance(size, int)
-        y = window_sums(y, outer + k, size)
+        y = window_sums(y, outer + k, x.shape[outer + k])
     return y
 
 
 @rule("aten.adaptive_max_pool2d", "aten.adaptive_max_pool3d")
-def adaptive_max_pool(call: Call, x: Value, places: Sequence[int]) -> Any:
+def adaptive_max_pool(call: Call, x: Value, places: Sequence[Dim]) -> Any:
     """The largest element of each place (NaN wins), and where it is in the flattened last dims of x."""
     n = len(places)
     outer = x.rank - n
@@ -158,13 +154,12 @@ def adaptive_max_pool(call: Call, x: Value, places: Sequence[int]) -> Any:
     most = [longest(size, p) for size, p in zip(sizes, places, strict=True)]
     if any(m is None for m in most):
         return NotImplemented
-    lengths: list[int] = [m for m in most if m is not None]
+    lengths: list[Dim] = [m for m in most if m is not None]
     dims = range(outer, x.rank)
     filler = lowest(x.dtype)
     read, within = _windows(x, dims, places, lengths, filler)
     inside: Value | None = None
     for d, position, size, p in zip(dims, within, sizes, places, strict=True):
-        assert isinstance(size, int)
         ok = position < _lengths(read, d, size, p)
         inside = ok if inside is None else inside & ok
     assert inside is not None
@@ -176,7 +171,7 @@ def adaptive_max_pool(call: Call, x: Value, places: Sequence[int]) -> Any:
     position = read.reduce("argmax", inner)
     place: Value | None = None
     for k, (d, size, p) in enumerate(zip(dims, sizes, places, strict=True)):
-        below = math.prod(lengths[k + 1 :])
+        below = expr.product(lengths[k + 1 :])
         o = position.b.iota(d, position.type)
         first = (o * size).binary(prims.DivTruncOp.make, p)
         at = first + position.binary(prims.DivTruncOp.make, below).binary(prims.RemOp.make, lengths[k])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import sympy
-from torch.utils._sympy.functions import FloatPow
+from torch.utils._sympy.functions import FloatPow, FloatTrueDiv, IntTrueDiv, ToFloat
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Operation, SSAValue
 
@@ -20,9 +20,12 @@ from ..dialects.expr import Dim
 from ..dialects.prims import Number, PrimsOp, Scalar
 from ..dialects.tensor import TensorType, is_float, is_integer, is_unsigned, itemsize
 from .promotion import opmath
+from .size_code import has_code
 from .storage import overlaps
 
 Operand: TypeAlias = "Value | Number"
+
+_FLOAT_ARITHMETIC = (sympy.Add, sympy.Mul, IntTrueDiv, FloatTrueDiv, ToFloat)
 
 
 class Builder:
@@ -71,29 +74,25 @@ class Builder:
         return known
 
     def scalar(self, e: sympy.Expr) -> Value | None:
-        """An expression over `floats` as a tensor of rank 0, in f64: sums, products and whole powers of these and of
-        numbers. None for others.
+        """An expression over `floats` and sizes as a tensor of rank 0, in f64: sums, products, quotients and powers of
+        these and of numbers. None for others.
         """
         if e in self.floats:
             return self.floats[cast(sympy.Symbol, e)].reshape(()).to("f64")
-        if not e.free_symbols & self.floats.keys():
-            return None
+        if e.is_number or has_code(e):
+            return self.full(float(e) if e.is_number else e, TensorType.get((), "f64"))
         if isinstance(e, (sympy.Pow, FloatPow)) and e.args[1].is_number:
             base, exponent = cast("tuple[sympy.Expr, sympy.Expr]", e.args)
             value = self.scalar(base)
             return None if value is None else value.binary(prims.PowOp.make, float(exponent))
-        if not isinstance(e, (sympy.Add, sympy.Mul)):
+        parts = [self.scalar(cast(sympy.Expr, a)) for a in e.args] if isinstance(e, _FLOAT_ARITHMETIC) else []
+        first, *rest = parts or [None]
+        if first is None or any(part is None for part in rest):
             return None
-        total: Value | None = None
-        for part in e.args:
-            value = float(part) if part.is_number else self.scalar(part)
-            if value is None:
-                return None
-            if total is None:
-                total = value if isinstance(value, Value) else self.full(value, TensorType.get((), "f64"))
-            else:
-                total = total + value if isinstance(e, sympy.Add) else total * value
-        return total
+        for part in cast("list[Value]", rest):
+            quotient = isinstance(e, (IntTrueDiv, FloatTrueDiv))
+            first = first / part if quotient else first + part if isinstance(e, sympy.Add) else first * part
+        return first
 
     def iota(self, dim: int, type: TensorType) -> Value:
         """The index along `dim`."""

@@ -12,8 +12,8 @@ from math import gcd
 from typing import Any, TypeAlias, cast
 
 import sympy
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerType, i1, i32, i64
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import IntegerType, f64, i1, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import expr, tt
@@ -308,7 +308,40 @@ def _extreme(cls: type[Operation]) -> Callable[[Index, tuple[Any, ...]], Number]
     return evaluate
 
 
+def _rounded(cls: type[Operation] | None) -> Callable[[Index, tuple[Any, ...]], Number]:
+    """A size that is a real number, by an op or towards 0, as an integer."""
+
+    def evaluate(index: Index, args: tuple[Any, ...]) -> Number:
+        x = _real(index, args[0])
+        whole = x if cls is None else index.b.float(cls, x)
+        return Number(index.b.cast(arith.FPToSIOp, whole, i64), MOST)
+
+    return evaluate
+
+
+def _real(index: Index, e: Any) -> SSAValue:
+    """The value of a product of numbers, sizes and quotients of sizes, as a scalar f64."""
+    b = index.b
+    if e.is_number:
+        return b.constant(float(e), f64)
+    if isinstance(e, sympy.Mul):
+        first, *rest = (_real(index, a) for a in e.args)
+        for factor in rest:
+            first = b.float(arith.MulfOp, first, factor)
+        return first
+    match type(e).__name__:
+        case "ToFloat":
+            return _real(index, e.args[0])
+        case "IntTrueDiv":
+            return b.float(arith.DivfOp, *(_real(index, a) for a in e.args))
+        case _:
+            return b.cast(arith.SIToFPOp, index.ssa(index.scalar(e), i64), f64)
+
+
 _FUNCTIONS: dict[str, Callable[[Index, tuple[Any, ...]], Number]] = {
+    "TruncToInt": _rounded(None),
+    "FloorToInt": _rounded(math.FloorOp),
+    "CeilToInt": _rounded(math.CeilOp),
     "floordiv": _divmod(Index.divide),
     "CleanDiv": _divmod(Index.divide),
     "mod": _divmod(Index.remainder),

@@ -1,0 +1,39 @@
+"""Which expressions over sizes kernels have code for (`address.evaluate`, `tt_index.Index`)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+import sympy
+
+_CODED: Final = frozenset({"FloorDiv", "CleanDiv", "Mod", "PythonMod", "ModularIndexing", "Max", "Min"})
+"""The functions of sizes that `address.evaluate` writes code for."""
+_ROUNDED: Final = frozenset({"TruncToInt", "FloorToInt", "CeilToInt"})
+"""Those of real numbers that sizes are made of."""
+
+
+@lru_cache(maxsize=1 << 14)
+def has_code(e: Any) -> bool:
+    """Whether a kernel can compute an expression over sizes: an integer one of arithmetic, `_CODED` and `_ROUNDED`."""
+    # torch's Mod says that it is an integer, also of floats
+    if isinstance(e, (int, sympy.Integer)):
+        return True
+    name = type(e).__name__
+    if not e.is_integer:
+        return False
+    if name in _ROUNDED:
+        return _is_product(e.args[0])
+    return isinstance(e, sympy.Symbol) or (
+        (isinstance(e, sympy.Add | sympy.Mul | sympy.Pow) or name in _CODED)
+        and all(isinstance(a, sympy.Rational) or has_code(a) for a in e.args)
+    )
+
+
+def _is_product(e: Any) -> bool:
+    """Whether `address.real` has code for a real number."""
+    if isinstance(e, sympy.Float) or has_code(e):
+        return True
+    if isinstance(e, sympy.Mul):
+        return all(map(_is_product, e.args))
+    return type(e).__name__ in ("ToFloat", "IntTrueDiv") and all(map(has_code, e.args))
