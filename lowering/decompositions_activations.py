@@ -19,13 +19,13 @@ CUBIC: Final = 0.044715
 
 @rule("aten.relu")
 def relu(call: Call, x: Value) -> Value:
-    """max(x, 0); NaN stays."""
-    return x.maximum(0)
+    """max(x, 0); NaN stays, and so does -0.0."""
+    return clamp(call, x, 0, None)
 
 
 @rule("aten.relu6")
 def relu6(call: Call, x: Value) -> Value:
-    return x.maximum(0).minimum(6)
+    return clamp(call, x, 0, 6)
 
 
 @rule("aten.hardtanh")

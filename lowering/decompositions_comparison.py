@@ -157,12 +157,14 @@ for _kind, _names in EXTREMES.items():
 
 @rule("aten.clamp", "aten.clip", "aten.clamp.Tensor", "aten.clip.Tensor", elementwise=True)
 def clamp(call: Call, x: Value, low: Value | Number | None, high: Value | Number | None) -> Value:
-    """min(max(x, low), high): NaN stays, and high wins where low > high."""
+    """min(max(x, low), high): NaN stays, and high wins where low > high. A zero that equals a number keeps its sign."""
     (y,) = _exact(call, x)
     if low is not None:
-        y = y.maximum(_exact(call, low)[0])
+        end = _exact(call, low)[0]
+        y = y.maximum(end) if isinstance(low, Value) or low != low else (y < end).where(end, y)
     if high is not None:
-        y = y.minimum(_exact(call, high)[0])
+        end = _exact(call, high)[0]
+        y = y.minimum(end) if isinstance(high, Value) or high != high else (y > end).where(end, y)
     return y
 
 

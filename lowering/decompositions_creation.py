@@ -39,9 +39,9 @@ def ones(call: Call, *rest: Any) -> Value:
     "aten.new_empty_strided",
     "aten.empty_permuted",
 )
-def empty(call: Call, *rest: Any) -> Value:
-    """Zeros: whatever is there is as good, and zeros are the same each time."""
-    return constant(call, 0)
+def empty(call: Call, *rest: Any) -> Any:
+    """Zeros: whatever is there is as good, and zeros are the same each time. A result has a place for each element."""
+    return NotImplemented if overlaps(call.type) else constant(call, 0)
 
 
 @rule("aten.full", "aten.full_like", "aten.fill.Scalar", elementwise=True)

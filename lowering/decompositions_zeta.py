@@ -84,8 +84,25 @@ def polygamma(n: int, x: Value) -> Any:
     """The n-th derivative of digamma: (-1)^(n + 1) n! zeta(n + 1, x)."""
     if n == 0:
         return x.unary(prims.DigammaOp.make)
-    if not 0 < n < 170:
-        return NotImplemented
-    factor = math.factorial(n) * (1.0 if n % 2 else -1.0)
+    if n == 1:
+        return trigamma(x)
+    factor = math.exp(math.lgamma(n + 1.0)) if n < 171 else math.inf
     q = x.to("f64")
-    return hurwitz(q.full(n + 1.0), q) * factor
+    return hurwitz(q.full(n + 1.0), q) * (factor if n % 2 else -factor)
+
+
+def trigamma(x: Value) -> Value:
+    """As ATen, in x's dtype, so that it is as large at the poles: mirrored below 1/2, six terms, and the asymptotic
+    series of the rest (Abramowitz and Stegun, 6.4.7, 6.4.6 and 6.4.12).
+    """
+    left = x < 0.5
+    sin = (x * math.pi).unary(prims.SinOp.make)
+    y = left.where(1.0 - x, x)
+    total = left.where(-(math.pi * math.pi / (sin * sin)), 0.0)
+    for _ in range(6):
+        total = total + 1.0 / (y * y)
+        y = y + 1.0
+    z = 1.0 / (y * y)
+    rest = (1.0 + 1.0 / (y * 2.0) + z * (1 / 6 - z * (1 / 30 - z * (1 / 42)))) / y
+    total = total + rest
+    return left.where(-total, total)

@@ -274,6 +274,23 @@ def fold_rounding(op: prims.ConvertOp, f: Folder) -> SSAValue | None:
 
 
 @fold(prims.ConvertOp)
+def fold_choice(op: prims.ConvertOp, f: Folder) -> SSAValue | None:
+    """convert(choice(rounding(x), y)) = choice(convert(x), convert(y)): x less its choice is 0 where that is x."""
+    choice = op.operand.owner
+    if f.eager or not isinstance(choice, prims.MaximumOp | prims.MinimumOp | prims.SelectOp):
+        return None
+    if not _is_exact(type_of(op.operand).dtype, type_of(op.result).dtype):
+        return None
+    first = isinstance(choice, prims.SelectOp)
+    chosen = choice.operands[first:]
+    if not any(isinstance(v.owner, prims.ConvertOp) and v.owner.rounding is not None for v in chosen):
+        return None
+    wide = [f.add(prims.ConvertOp.make(v, type_of(v).with_(dtype=type_of(op.result).dtype))) for v in chosen]
+    t = type_of(op.operand).with_(dtype=type_of(op.result).dtype)
+    return f.add(type(choice).create(operands=[*choice.operands[:first], *wide], result_types=[t]))
+
+
+@fold(prims.ConvertOp)
 def fold_widening(op: prims.ConvertOp, f: Folder) -> SSAValue | None:
     """convert(convert(x)) = convert(x) where the inner one loses nothing."""
     inner = op.operand.owner

@@ -34,9 +34,11 @@ func.func @masked_fill(%x: !sym.t<[s0, 16], f32>, %m: !sym.t<[16], i1>) -> !sym.
 // Exact, so bf16 stays bf16.
 // CHECK-LABEL: func.func @clamp(
 // CHECK-NEXT: [[V0:%\w+]] = prims.full {value = 0.0} : !sym.t<[4], bf16>
-// CHECK-NEXT: [[V1:%\w+]] = prims.maximum %x, [[V0]] : !sym.t<[4], bf16>
+// CHECK-NEXT: [[B:%\w+]] = prims.lt %x, [[V0]]
+// CHECK-NEXT: [[V1:%\w+]] = prims.select [[B]], [[V0]], %x : {{.*}} -> !sym.t<[4], bf16>
 // CHECK-NEXT: [[V2:%\w+]] = prims.full {value = 6.0} : !sym.t<[4], bf16>
-// CHECK-NEXT: [[V3:%\w+]] = prims.minimum [[V1]], [[V2]] : !sym.t<[4], bf16>
+// CHECK-NEXT: [[A:%\w+]] = prims.gt [[V1]], [[V2]]
+// CHECK-NEXT: [[V3:%\w+]] = prims.select [[A]], [[V2]], [[V1]] : {{.*}} -> !sym.t<[4], bf16>
 // CHECK-NEXT: func.return [[V3]] : !sym.t<[4], bf16>
 func.func @clamp(%x: !sym.t<[4], bf16>) -> !sym.t<[4], bf16> {
   %r = aten.clamp(%x, 0.0, 6.0) : (!sym.t<[4], bf16>) -> !sym.t<[4], bf16>

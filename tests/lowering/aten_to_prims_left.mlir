@@ -3,7 +3,8 @@
 
 // CHECK-LABEL: func.func @mixed(
 // CHECK-NEXT: [[V0:%\w+]] = prims.full {value = 0.0} : !sym.t<[s0, 16], f32>
-// CHECK-NEXT: [[V1:%\w+]] = prims.maximum %x, [[V0]] : !sym.t<[s0, 16], f32>
+// CHECK-NEXT: [[LOW:%\w+]] = prims.lt %x, [[V0]] : !sym.t<[s0, 16], f32> -> !sym.t<[s0, 16], i1>
+// CHECK-NEXT: [[V1:%\w+]] = prims.select [[LOW]], [[V0]], %x : !sym.t<[s0, 16], i1>, !sym.t<[s0, 16], f32>, !sym.t<[s0, 16], f32> -> !sym.t<[s0, 16], f32>
 // CHECK-NEXT: [[M:%\w+]] = aten.mm([[V1]], %w) : (!sym.t<[s0, 16], f32>, !sym.t<[16, 4], f32>) -> !sym.t<[s0, 4], f32>
 // CHECK-NEXT: [[V2:%\w+]] = prims.neg [[M]] : !sym.t<[s0, 4], f32>
 // CHECK-NEXT: func.return [[V2]] : !sym.t<[s0, 4], f32>

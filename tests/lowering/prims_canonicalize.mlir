@@ -154,3 +154,19 @@ func.func @index_is_iota(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[s0, 4], f32> {
   %r = prims.gather %x[%b] {index = [d0, i0], message = "index out of bounds"} : !sym.t<[s0, 16], f32>, !sym.t<[s0, 4], i64> -> !sym.t<[s0, 4], f32>
   func.return %r : !sym.t<[s0, 4], f32>
 }
+
+// What is chosen is not rounded where what it is chosen from is not.
+// CHECK-LABEL: func.func @choice_of_rounded(
+// CHECK-NEXT: [[C:%\w+]] = prims.full {value = 0.5} : !sym.t<[4], f32>
+// CHECK-NEXT: [[M:%\w+]] = prims.maximum %x, [[C]] : !sym.t<[4], f32>
+// CHECK-NEXT: [[R:%\w+]] = prims.sub %x, [[M]] : !sym.t<[4], f32>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[4], f32>
+func.func @choice_of_rounded(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  %h = prims.convert %x {rounding} : !sym.t<[4], f32> -> !sym.t<[4], bf16>
+  %c = prims.full {value = 0.5} : !sym.t<[4], bf16>
+  %m = prims.maximum %h, %c : !sym.t<[4], bf16>
+  %a = prims.convert %h : !sym.t<[4], bf16> -> !sym.t<[4], f32>
+  %b = prims.convert %m : !sym.t<[4], bf16> -> !sym.t<[4], f32>
+  %r = prims.sub %a, %b : !sym.t<[4], f32>
+  func.return %r : !sym.t<[4], f32>
+}

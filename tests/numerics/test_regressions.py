@@ -78,6 +78,22 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (torch.tensor([float("inf"), float("-inf"), float("nan"), 1.5], dtype=torch.bfloat16),),
     ),
     "flip of one element": (lambda x: x.reshape([-1]).flip(-1), (torch.tensor(3),)),
+    # which way atan2 goes; a rounding that one of two has and the other has not
+    "zeros that keep their sign": (
+        lambda x: torch.stack(
+            [torch.atan2(y, y) for y in (x.relu(), x.clamp(-0.5, 0.5), x.clamp(0.0), x.clamp_max(0))]
+        ),
+        (torch.tensor([-0.0, 0.0, -0.25, 2.0, float("nan")]),),
+    ),
+    "less its choice": (
+        lambda x: x.tanh() - torch.maximum(x.tanh().clamp_min(0.5), x.tanh()),
+        (torch.linspace(0.6, 4, 66, dtype=torch.bfloat16),),
+    ),
+    "memory with overlaps": (lambda: torch.empty_strided((5, 5), (0, 1), dtype=torch.int64).expand(2, 5, 5) * 0, ()),
+    "poles of derivatives of digamma": (
+        lambda x: [torch.polygamma(n, x) for n in range(5)],
+        (torch.tensor([0, -1, -5, -7, 2, 9, 3, -128], dtype=torch.int8),),
+    ),
     "atan2 of a constant": (lambda x: torch.atan2(torch.full_like(x, 2.5), x), (torch.randn(19),)),
 }
 
@@ -100,12 +116,6 @@ DYNAMIC: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     # half of a size, exactly
     "glu": (lambda x: torch.nn.functional.glu(x, 0), (torch.randn(6),)),
-    # sizes and scales that kernels cannot compute
-    "interpolate to a size": (lambda x: torch.nn.functional.interpolate(-x, [3]), (torch.randn(2, 3, 4),)),
-    "interpolate by a factor": (
-        lambda x: -torch.nn.functional.interpolate(-x, None, 0.6, "linear", None, True),
-        (torch.randn(2, 3, 4),),
-    ),
     # a size that is 1 by a guard, though its expression does not say so
     "broadcast of a third of a size": (
         lambda x: torch.fmax(x[2::3].sum((0, 1)).exp().unsqueeze(0)[: x.shape[0] // 3], x),
@@ -120,6 +130,40 @@ DYNAMIC: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (torch.randn(4, 3, 8), torch.randn(4, 6, 8)),
     ),
 }
+
+
+REAL: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "interpolate to a size": (lambda x: torch.nn.functional.interpolate(-x, [3]), (torch.randn(2, 3, 4),)),
+    "interpolate to the size of another": (
+        lambda x, y: torch.nn.functional.interpolate(x, y.shape, mode="bicubic", align_corners=True),
+        (torch.randn(2, 3, 4, 5), torch.empty(7, 9)),
+    ),
+    "interpolate by a factor": (
+        lambda x: -torch.nn.functional.interpolate(-x, None, 0.6, "linear", None, True),
+        (torch.randn(2, 3, 7),),
+    ),
+    "interpolate by another factor": (
+        lambda x: torch.nn.functional.interpolate(x, scale_factor=(1.7, 2.3), mode="nearest"),
+        (torch.randn(2, 3, 7, 4),),
+    ),
+    "mean of places of different sizes": (
+        lambda x, y: torch.nn.functional.adaptive_avg_pool2d(x, y.shape),
+        (torch.randn(2, 3, 7, 5, requires_grad=True), torch.empty(3, 4)),
+    ),
+    "largest of places of different sizes": (
+        lambda x: torch.nn.functional.adaptive_max_pool2d(x, (3, 4), return_indices=True),
+        (torch.randn(2, 3, 7, 5),),
+    ),
+}
+"""Sizes and numbers that are quotients of sizes, or products of sizes and floats."""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", REAL, ids=str)
+@pytest.mark.parametrize("device", ["cpu", "interpreted"])
+def test_real_numbers_of_sizes(case: str, device: str) -> None:
+    f, args = REAL[case]
+    assert check_call(f, args, mode="dynamic", device=device) == []
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -163,6 +207,12 @@ def test_buffers_that_lie_in_results() -> None:
     held = [compiled(x + i, w) for i in range(3)]
     for i, results in enumerate(held):
         torch.testing.assert_close(results, through_results(x + i, w), rtol=1e-4, atol=1e-4)
+
+
+def test_strides_that_overlap() -> None:
+    torch._dynamo.reset()
+    made = torch.compile(lambda: torch.empty_strided((5, 5), (0, 1)), backend="lamella", options={"cache": False})()
+    assert made.stride() == (0, 1)
 
 
 def test_singular_matrix_raises() -> None:
