@@ -23,8 +23,8 @@ from ..frontend.backend import Backend
 from ..lowering.options import Options
 from .fuzz_program import Program, Step, generate
 from .fuzz_steps import Chooser
-from .op_check import traced
 from .op_compare import Mismatch, aliases, copies, same_strides, shown
+from .op_traced import Traced
 
 DISTURBED = 4
 """How often a program is run with errors, to see how large they become."""
@@ -52,7 +52,7 @@ def compiled(program: Program, options: Options | None) -> Callable[..., Any]:
 
     backend = Backend(options or Options(), compile_module, watch=refuse)
     make_code: Callable[..., Any] = (
-        backend.compile_graph if options else lambda graph, _: make_boxed_func(traced(graph))
+        backend.compile_graph if options else lambda graph, _: make_boxed_func(Traced(graph))
     )
     compilers: dict[str, Any] = {
         f"{short}_compiler": lambda graph, _, kind=kind: make_code(graph, kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -19,12 +19,14 @@ def compare(
     *,
     values: bool,
     exact: Callable[[], list[Any]],
+    nearby: Callable[[], Iterable[list[Any]]] = tuple,
     what: str = "result",
     strides: bool = True,
 ) -> None:
     """Raises Mismatch where structure, dtypes, sizes, strides or values differ.
 
-    Values are eager's within the tolerances of torch.testing, or no further from float64 than 1.5 times eager's.
+    Values are eager's within the tolerances of torch.testing, or no further from float64 than 1.5 times eager's, or
+    eager's on inputs that are off by a rounding.
     """
     ours, theirs = pytree.tree_leaves(actual), pytree.tree_leaves(expected)
     if len(ours) != len(theirs):
@@ -42,10 +44,17 @@ def compare(
         if strides and e.layout is torch.strided and not same_strides(a, e):
             raise Mismatch(f"{name} has strides {a.stride()}, eager's {e.stride()} of {shown(e)}")
         if values:
-            _compare_values(name, a, e, i, exact)
+            _compare_values(name, a, e, i, exact, nearby)
 
 
-def _compare_values(name: str, a: torch.Tensor, e: torch.Tensor, i: int, exact: Callable[[], list[Any]]) -> None:
+def _compare_values(
+    name: str,
+    a: torch.Tensor,
+    e: torch.Tensor,
+    i: int,
+    exact: Callable[[], list[Any]],
+    nearby: Callable[[], Iterable[list[Any]]],
+) -> None:
     try:
         torch.testing.assert_close(a, e, equal_nan=True)
         return
@@ -55,7 +64,13 @@ def _compare_values(name: str, a: torch.Tensor, e: torch.Tensor, i: int, exact: 
         raise Mismatch(f"{name}: {text}; ours {_some(a)}, eager's {_some(e)}")
     try:
         reference = exact()[i].to(torch.complex128)
-        own, eager = ((t.to(torch.complex128) - reference).abs().nan_to_num(0.0).max() for t in (a, e))
+
+        def error(t: torch.Tensor) -> torch.Tensor:
+            return (t.to(torch.complex128) - reference).abs().nan_to_num(0.0).max()
+
+        own, eager = error(a), error(e)
+        if not own <= 1.5 * eager:
+            eager = max([eager, *(error(results[i]) for results in nearby())])
     except Exception:  # torch may lack the operator in float64
         raise Mismatch(f"{name}: {text}") from None
     if not own <= 1.5 * eager:

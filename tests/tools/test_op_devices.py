@@ -11,6 +11,7 @@ from lamella.tools import coverage
 from lamella.tools.op_check import Outcome, check, check_call, operators
 from lamella.tools.op_compare import Mismatch, compare
 from lamella.tools.op_devices import on_gpu
+from lamella.tools.op_traced import Traced
 
 
 def test_interpreted() -> None:
@@ -72,3 +73,27 @@ def test_a_process_for_gpus_starts() -> None:
     ((_, outcome),) = coverage.run([task], 1, 1, 300.0, 0.0)
     assert outcome.column == "float32 cuda"
     assert outcome.status == "native" if torch.cuda.is_available() else "CUDA" in outcome.reason
+
+
+def test_what_tracing_says_is_compared() -> None:
+    """A call that gives other sizes or dtypes than tracing said is torch's fault, seen where torch runs the graph."""
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    y = graph.call_function(torch.ops.aten.sum.dim_IntList, (x, [1]))
+    graph.output((y,))
+    module = torch.fx.GraphModule(torch.nn.Module(), graph)
+    x.meta["val"], y.meta["val"] = torch.ones(2, 3), torch.ones(2)
+    assert Traced(module)(torch.ones(2, 3))[0].shape == (2,)
+    for said in (torch.ones(2, 1), torch.ones(2, dtype=torch.float64)):
+        y.meta["val"] = said
+        with pytest.raises(Mismatch, match="torch's tracing says"):
+            Traced(module)(torch.ones(2, 3))
+
+
+def test_ill_conditioned_results() -> None:
+    """As inexact as eager is on inputs that are off by a rounding, and no more."""
+    x, exact = torch.tensor([1.0]), [torch.tensor([0.0], dtype=torch.float64)]
+    near = [torch.tensor([2e-5])]
+    compare(x * 2.5e-5, x * 0, values=True, exact=lambda: exact, nearby=lambda: [near])
+    with pytest.raises(Mismatch):
+        compare(x * 4e-5, x * 0, values=True, exact=lambda: exact, nearby=lambda: [near])
