@@ -13,6 +13,9 @@ from ..dialects.flow import TERMINATORS, FlowOp, IfOp, ScanOp, YieldOp
 from ..dialects.loop import LaunchOp, ViewOp
 from ..dialects.tensor import TensorType
 
+OF_STORAGE = frozenset({"aten.as_strided", "aten.as_strided_", "aten.as_strided_copy", "aten.as_strided_scatter"})
+"""Operators whose offset is one in the storage of their input, wherever in it that begins."""
+
 
 @dataclass(eq=False)
 class Memory:
@@ -25,7 +28,9 @@ class Memory:
     """Step of the last op that uses it or an alias."""
     returned: bool = False
     kept: bool = False
-    """Somebody outside of the program may hold on to it: an operator that is not torch's own has seen it."""
+    """It is a tensor's alone: somebody outside of the program may hold on to it, as an operator that is not torch's own
+    has seen it, or an operator counts from where the tensor's storage begins.
+    """
     uses: list[tuple[int, Operation]] = field(default_factory=list[tuple[int, Operation]])
     """The ops that read or write it, each with its step."""
     aliases: list[SSAValue] = field(default_factory=list[SSAValue])
@@ -71,7 +76,7 @@ class Lifetimes:
                 memory.uses.append((position, op))
             if isinstance(op, TERMINATORS):
                 memory.returned = True
-            elif isinstance(op, AtenOp) and not op.name.startswith("aten."):
+            elif isinstance(op, AtenOp) and (op.name in OF_STORAGE or not op.name.startswith("aten.")):
                 memory.kept = True
 
     def _define(self, op: Operation, i: int, result: SSAValue, position: int) -> None:

@@ -82,6 +82,23 @@ func.func @kept(%x: !sym.t<[64], f32>) -> !sym.t<[64], f32> {
   func.return %e : !sym.t<[64], f32>
 }
 
+// Offsets of these are counted from where a storage begins: what they read is no part of an arena, nor written into an argument.
+// CHECK-LABEL: host.func @of_storage
+// CHECK-NOT: host.slot
+// CHECK: %b = host.empty
+// CHECK: %c = aten.as_strided(%b
+// CHECK: %d = host.empty
+// CHECK: aten.copy_(%x, %d)
+func.func @of_storage(%x: !sym.t<[64], f32> {lamella.mutated}) -> (!sym.t<[4], f32>, !sym.t<[64], f32>) {
+  %b = loop.launch @twice(%x) sizes [64] : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %c = aten.as_strided(%b, [4], [2], 1) : (!sym.t<[64], f32>) -> !sym.t<[4], f32, strides=[2]>
+  %e = aten.relu(%c) : (!sym.t<[4], f32, strides=[2]>) -> !sym.t<[4], f32>
+  %d = loop.launch @twice(%x) sizes [64] : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %f = aten.as_strided_scatter(%d, %e, [4], [2], 1) : (!sym.t<[64], f32>, !sym.t<[4], f32>) -> !sym.t<[64], f32>
+  %g = aten.copy_(%x, %d) : (!sym.t<[64], f32>, !sym.t<[64], f32>) -> !sym.t<[64], f32>
+  func.return %e, %f : !sym.t<[4], f32>, !sym.t<[64], f32>
+}
+
 // Sizes that come out of a call are not known when the arena is made.
 // CHECK-LABEL: host.func @unbacked
 // CHECK-NOT: host.arena

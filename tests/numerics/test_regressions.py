@@ -215,6 +215,39 @@ def test_strides_that_overlap() -> None:
     assert made.stride() == (0, 1)
 
 
+def _strided_and_written(x: torch.Tensor) -> torch.Tensor:
+    y = (x * 2).cumsum(0)
+    seen = y.as_strided((2, 2), (1, 1), 1).exp()
+    x.copy_(y)
+    return seen
+
+
+OF_STORAGE: dict[str, Callable[[torch.Tensor], Any]] = {
+    "strided": lambda x: x.cumsum(0).as_strided((2, 2), (1, 1), 0) @ x.flip(0).cumsum(0).as_strided((2, 2), (1, 1), 1),
+    "strided of a part": lambda x: x.flip(0).cumsum(0) + x.cumsum(0)[2:6].as_strided((2, 1), (1, 1), 0).sum(),
+    "copied": lambda x: (
+        torch.as_strided_copy(x.cumsum(0), (2, 2), (2, 1), 1)
+        + torch.as_strided_copy(x.cumsum(0).cumsum(0), (2, 2), (2, 1), 1)
+    ),
+    "scattered": lambda x: (
+        torch.as_strided_scatter(x.cumsum(0), x[:2], (2,), (2,), 3)
+        + torch.as_strided_scatter(x.cumsum(0).cumsum(0), x[:2], (2,), (2,), 3)
+    ),
+    "written to an input": _strided_and_written,
+}
+
+
+@pytest.mark.parametrize("offset", [0, 5])
+@pytest.mark.parametrize("case", OF_STORAGE)
+def test_offsets_in_storages(case: str, offset: int) -> None:
+    """They are counted from the beginning of a tensor's own, not of memory that it lies in."""
+    torch._dynamo.reset()
+    f = OF_STORAGE[case]
+    x, y = (t[offset : offset + 16] for t in (torch.arange(32.0) / 9, torch.arange(32.0) / 9))
+    compiled = torch.compile(f, backend="lamella", options={"cache": False})
+    torch.testing.assert_close((compiled(x), x), (f(y), y))
+
+
 def test_singular_matrix_raises() -> None:
     torch._dynamo.reset()
     inverse = torch.compile(torch.linalg.inv, backend="lamella", options={"cache": False})
