@@ -1,4 +1,5 @@
-"""Products of matrices timed on this CPU, as calls of ATen and as kernels of ours, each with what is computed from it.
+"""Products of matrices and attention timed on this CPU, as calls of ATen and as kernels of ours, each with what is
+computed from it.
 
 What is found is kept on disk, by the kind of product, the machine, the number of threads and this compiler, and given
 to `aten-choose-products` as the module's attribute `lamella.products`. A weight that is converted first is left to the
@@ -17,7 +18,8 @@ from xdsl.dialects.func import FuncOp
 
 from ..dialects.hints import size_hints
 from ..dialects.tensor import TORCH_DTYPES, TensorType
-from ..lowering.aten_choose_products import MEASURED, products_in
+from ..lowering.aten_choose_products import MEASURED, choices_in
+from ..lowering.attention_call import AttentionCall
 from ..lowering.fuse_cost import Hints
 from ..lowering.product_part import part_of
 from ..lowering.products import Product
@@ -51,14 +53,14 @@ def recall(
     import torch
 
     size = Hints(size_hints(module)).size
-    products: dict[str, Product] = {}
-    for p in products_in(module):
+    products: dict[str, Product | AttentionCall] = {}
+    for p in choices_in(module):
         if p.is_static and p.device.startswith("cpu") and p.stored == p.dtype and 0 not in p.sizes(size):
             products.setdefault(p.kind(size), p)
     if not products:
         return
     known: dict[str, str] = {}
-    missing: dict[str, Product] = {}
+    missing: dict[str, Product | AttentionCall] = {}
     machine = (target.key, str(torch.get_num_threads()), compiler_version())
     for kind, p in products.items():
         data = cache.get("product", cache_key("cpu", kind, *machine))
@@ -79,7 +81,7 @@ def recall(
         module.attributes[MEASURED] = DictionaryAttr(others | {k: StringAttr(v) for k, v in known.items()})
 
 
-def _measured(p: Product, build: Build) -> str | None:
+def _measured(p: Product | AttentionCall, build: Build) -> str | None:
     """`generated 10.1 us, ATen 12.3 us`: the one that is to be taken first; None for what cannot be by itself."""
     part = part_of(p)
     if part is None:

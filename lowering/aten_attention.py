@@ -19,7 +19,7 @@ from xdsl.passes import ModulePass
 from ..dialects import expr
 from ..dialects.aten import AtenOp
 from ..dialects.tensor import TensorType
-from .decompositions_attention import FLASH
+from .attention_call import FLASH
 
 _VIEWS: Final = frozenset({"aten.view", "aten._unsafe_view", "aten.reshape"})
 

@@ -1,4 +1,4 @@
-"""aten to aten: matrix products that are to be kernels of ours are marked; the others stay calls.
+"""aten to aten: matrix products and attention that are to be kernels of ours are marked; the others stay calls.
 
     %c = aten.mm(%a, %b) : …  ->  %c = aten.mm(%a, %b) {lamella.product = "generated"} : …
 
@@ -22,6 +22,8 @@ from xdsl.passes import ModulePass
 from ..dialects.flow import bodies
 from ..dialects.hints import size_hints
 from .aten_to_prims import TABLES as TABLES  # they fill the table of rules, which tells what becomes kernels
+from .attention_call import AttentionCall, attention_of
+from .attention_call import reason_to_generate as reason_for_attention
 from .fuse_cost import Hints
 from .gpu_target import GpuTarget
 from .origins import lines
@@ -36,7 +38,7 @@ MEASURED = "lamella.products"
 
 @dataclass(frozen=True)
 class AtenChooseProducts(ModulePass):
-    """Mark the matrix products that become kernels.
+    """Mark the matrix products, and the attention, that become kernels.
 
     `choose`: "auto" by measurement and cost, "all" or "none". `target`: `host` or a name of `CpuTarget.from_name`.
     `gpu`: a name of `GpuTarget.from_name`, for products there.
@@ -51,7 +53,7 @@ class AtenChooseProducts(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         self.statistics["generated"] = 0
-        products = products_in(op)
+        products = choices_in(op)
         if not products or self.choose == "none":
             return
         hints = Hints(size_hints(op))
@@ -60,8 +62,7 @@ class AtenChooseProducts(ModulePass):
         known = dict(measured.data) if isinstance(measured, DictionaryAttr) else {}
         told: Counter[str] = Counter()
         for p in products:
-            reason = self._reason(p, target, hints, known)
-            generated, why = reason
+            generated, why = self._reason(p, target, hints, known)
             if generated:
                 p.op.attributes[MARK] = GENERATED
                 self.statistics["generated"] += 1
@@ -74,7 +75,9 @@ class AtenChooseProducts(ModulePass):
             new = [StringAttr(f"{line} (x{n})" if n > 1 else line) for line, n in told.items()]
             op.attributes["lamella.decisions"] = ArrayAttr([*kept, *new])
 
-    def _reason(self, p: Product, target: CpuTarget, hints: Hints, known: Mapping[str, Attribute]) -> tuple[bool, str]:
+    def _reason(
+        self, p: Product | AttentionCall, target: CpuTarget, hints: Hints, known: Mapping[str, Attribute]
+    ) -> tuple[bool, str]:
         """Whether a product is generated, and why."""
         if self.choose == "all":
             return True, "as all are to be"
@@ -83,11 +86,19 @@ class AtenChooseProducts(ModulePass):
             generated = found.data.startswith("generated")
             # sizes of other calls may be others
             return generated and p.is_static, f"measured: {found.data}"
-        if p.device.startswith("cuda"):
+        if isinstance(p, AttentionCall):
+            why = reason_for_attention(p, target)
+        elif p.device.startswith("cuda"):
             why = reason_on_gpu(p, GpuTarget.from_name(self.gpu))
         else:
             why = reason_to_generate(p, target, hints.size)
         return why is not None, why or "where nothing is known to be faster"
+
+
+def choices_in(module: ModuleOp) -> list[Product | AttentionCall]:
+    """The products of a module, and its calls of attention on the CPU, in order."""
+    ops = (o for body in bodies(module) for o in body.block.ops)
+    return [p for o in ops if (p := product_of(o) or attention_of(o)) is not None]
 
 
 def products_in(module: ModuleOp) -> list[Product]:

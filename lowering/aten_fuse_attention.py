@@ -25,7 +25,7 @@ from ..dialects.aten import AtenOp, lookup
 from ..dialects.expr import Dim
 from ..dialects.hints import size_hints
 from ..dialects.tensor import TensorType
-from .decompositions_attention import FLASH
+from .attention_call import FLASH
 from .fuse_cost import Hints
 from .origins import origins
 

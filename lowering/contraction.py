@@ -69,7 +69,7 @@ def _contraction(
     names = frozenset(d.name for d in (*dims, *reduced))
     known: dict[SSAValue, frozenset[str]] = {}
     left, right = product.lhs, product.rhs
-    x, y = (_moving(v, names, known) for v in (left, right))
+    x, y = (moving(v, names, known) for v in (left, right))
     if any(d.name not in x & y or d.lo != 0 for d in reduced):
         return None
     rows, columns = (tuple(d for d in dims if d.name in a and d.name not in b) for a, b in ((x, y), (y, x)))
@@ -83,7 +83,7 @@ def _contraction(
     return Contraction(left, right, batch, rows, columns, reduced)
 
 
-def _moving(v: SSAValue, names: frozenset[str], known: dict[SSAValue, frozenset[str]]) -> frozenset[str]:
+def moving(v: SSAValue, names: frozenset[str], known: dict[SSAValue, frozenset[str]]) -> frozenset[str]:
     """The dims that a value changes with. What another loop made, or a buffer of the grid point holds, may with all."""
     found = known.get(v)
     if found is None:
@@ -94,6 +94,6 @@ def _moving(v: SSAValue, names: frozenset[str], known: dict[SSAValue, frozenset[
             found = names
         else:
             operands = owner.operands[1:] if isinstance(owner, LoadOp) else owner.operands
-            found = reduce(frozenset.union, (_moving(o, names, known) for o in operands), names & op_symbols(owner))
+            found = reduce(frozenset.union, (moving(o, names, known) for o in operands), names & op_symbols(owner))
         known[v] = found
     return found

@@ -1,7 +1,8 @@
-"""Attention of one query, as decoding makes it: one pass over the keys and one over the values, in a kernel.
+"""Attention as one kernel: scores, softmax and the sum of values, where that is faster than ATen's.
 
-ATen's kernel works on blocks of queries: that takes longer with one. Where several queries meet the same keys, of one
-head or of heads that share keys, it is a product of matrices, at which BLAS is better. All else stays a call.
+ATen's kernel works on blocks of queries: that takes longer with one. Attention of many queries becomes a kernel where
+the call is marked (`aten-choose-products`); fusion makes one of all that the rule says. Several queries that meet the
+same keys because heads share them are rows of one product. All else stays a call.
 """
 
 from __future__ import annotations
@@ -9,20 +10,23 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..dialects.expr import Dim
 from ..dialects.loop import LoopDim
+from .attention_call import FLASH
 from .decomposition import Call, rule
 from .fuse_cost import Hints
 from .prims_builder import Value
+from .products import is_generated
 from .promotion import opmath
 
-FLASH = "aten._scaled_dot_product_flash_attention_for_cpu"
-
 MOST_HALVES = 1 << 19
-"""Elements of keys up to which a kernel is faster in f16 and bf16: oneDNN multiplies these without converting them."""
+"""Elements of keys up to which a kernel of one query is faster in f16 and bf16: oneDNN multiplies these without
+converting them.
+"""
 
 
 @rule(FLASH)
-def attention_of_one(
+def attention(
     call: Call,
     query: Value,
     key: Value,
@@ -34,30 +38,53 @@ def attention_of_one(
 ) -> Any:
     """sum over s of p[s] value[s], p = softmax over s of scale * sum over d of query[d] key[s, d] + mask[s].
 
-    Of a query that may see nothing the result is 0, as ATen's is.
+    Of a query that may see nothing the result is 0, as ATen's is. The second result is the logarithm of what
+    exponentials of scores add up to.
     """
     batch, heads, queries, size = query.shape
-    keys = key.shape[2]
-    if queries != 1 or key.shape[1] != heads or dropout_p != 0 or call.wanted(1) or query.type.device != "cpu":
+    groups, keys = key.shape[1:3]
+    if dropout_p != 0 or query.type.device != "cpu" or key.shape[3] != size or value.shape != key.shape:
         return NotImplemented
-    if key.shape[3] != size or value.shape != key.shape or not _is_faster(call, key):
+    of_one = queries == 1 and groups == heads and not call.wanted(1) and _is_faster(call, key)
+    if not of_one and not is_generated(call.op):
         return NotImplemented
-    domain = (batch, heads, 1, keys, size)
-    scores = (
-        query.opmath().broadcast(domain, [0, 1, 2, 4]) * key.opmath().broadcast(domain, [0, 1, 3, 4])
-    ).reduce("sum", [4])  # fmt: skip
+    times = 1 if groups == heads else heads // groups  # pyright: ignore[reportOperatorIssue]
+    lead: tuple[Dim, ...] = (batch, heads) if groups == heads else (batch, groups, times)
+    n = len(lead)
+    outer, shared = list(range(n)), [0, 1]
+    query = query.opmath().reshape((*lead, queries, size))
+    domain = (*lead, queries, keys, size)
+    left = query.broadcast(domain, [*outer, n, n + 2])
+    scores = (left * key.opmath().broadcast(domain, [*shared, n + 1, n + 2])).reduce("sum", [n + 2])
     scores = scores * (1.0 / math.sqrt(size) if scale is None else scale)
-    if is_causal:
-        scores = call.b.iota(3, scores.type.with_(dtype="i64")).eq(0).where(scores, -math.inf)
     if mask is not None:
-        scores = scores + mask.to(scores.dtype).expand(scores.shape)
-    most = scores.reduce("max", [3], keepdim=True)
+        scores = scores + _for_heads(mask.to(scores.dtype), lead).expand(scores.shape)
+    visible: Value | None = None
+    if is_causal:
+        query_at, key_at = (call.b.iota(d, scores.type.with_(dtype="i64")) for d in (n, n + 1))
+        visible = key_at <= query_at
+        scores = visible.where(scores, -math.inf)
+    most = scores.reduce("max", [n + 1], keepdim=True)
     e = (scores - most.eq(-math.inf).where(0.0, most)).exp()
-    total = e.reduce("sum", [3], keepdim=True)
-    domain = (batch, heads, 1, size, keys)
-    v = value.opmath().transpose([0, 1, 3, 2]).broadcast(domain, [0, 1, 3, 4])
-    out = (e.broadcast(domain, [0, 1, 2, 4]) * v).reduce("sum", [4])
-    return out / total.eq(0.0).where(1.0, total), call.empty(1)
+    if visible is not None:
+        # said, not computed: what would be multiplied by it need not be looked at
+        e = visible.where(e, 0.0)
+    total = e.reduce("sum", [n + 1], keepdim=True)
+    domain = (*lead, queries, size, keys)
+    v = value.opmath().transpose([0, 1, 3, 2]).broadcast(domain, [*shared, n + 1, n + 2])
+    out = (e.broadcast(domain, [*outer, n, n + 2]) * v).reduce("sum", [n + 2])
+    out = (out / total.eq(0.0).where(1.0, total)).reshape((batch, heads, queries, size))
+    if not call.wanted(1):
+        return out, call.empty(1)
+    return out, (most + total.log()).reshape((batch, heads, queries))
+
+
+def _for_heads(mask: Value, lead: tuple[Dim, ...]) -> Value:
+    """A mask with the heads as groups of those that share keys."""
+    if len(lead) == 2 or mask.rank < 3:
+        return mask
+    *batch, heads, rows, columns = mask.shape
+    return mask.reshape((*batch, *((1, 1) if heads == 1 else lead[1:]), rows, columns))
 
 
 def _is_faster(call: Call, key: Value) -> bool:

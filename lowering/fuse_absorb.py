@@ -23,6 +23,9 @@ MAX_DEPTH = 64
 MAX_SIZE = 400
 """Ops of a body after absorption."""
 
+INDEX_OPS = 4
+"""Ops on indices alone that take no longer than reading back what they give."""
+
 _WORTH, _WORTH_APART = 0.6, 0.8
 """Computing something for several readers must be this much cheaper than storing it: stored, it may fuse with them; the
 second where they cannot be one kernel, and it would be written in any case.
@@ -114,7 +117,7 @@ class _Absorber:
             computed += sum(_evaluations(n, r, hints, self.reuse) for r in {r.index: r for r in reads}.values())
             stored_reads += size
         extra = computed <= 1.01 * points
-        if len(readers) == 1 and extra:
+        if (len(readers) == 1 and extra) or (not a.reads and a.cost <= INDEX_OPS):
             return True
         stored = WRITE * size + stored_reads + loads + points * a.cost * BYTES_PER_OP
         inlined = len(readers) * loads + computed * a.cost * BYTES_PER_OP

@@ -6,6 +6,7 @@ reads the others at its own point. It is done when a kernel of the two takes les
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from xdsl.ir import SSAValue
 
 from ..dialects import expr
 from ..dialects.loop import ScatterOp
+from .fuse_attention import Attentions, is_kernel
 from .fuse_cost import BYTES_PER_OP, WRITE, Hints, Machine, shown
 from .fuse_decisions import Decisions
 from .fuse_graph import Binding, Node, Read
@@ -52,8 +54,10 @@ class Cluster:
 class Grouper:
     """Grows groups; `add` takes the ops of a function in order."""
 
-    def __init__(self, machine: Machine, hints: Hints, readers: Mapping[SSAValue, set[Node]]) -> None:
-        self.machine, self.hints, self.readers = machine, hints, readers
+    def __init__(
+        self, machine: Machine, hints: Hints, readers: Mapping[SSAValue, set[Node]], attention: Attentions
+    ) -> None:
+        self.machine, self.hints, self.readers, self.attention = machine, hints, readers, attention
         self.at: dict[int, Cluster] = {}
         self._clusters: dict[Cluster, None] = {}
         """Those that `at` has, in the order of their last ops."""
@@ -152,8 +156,10 @@ class Grouper:
         merged = merge_groups(a.group, b.group)
         if merged is None:
             return "no loops fit both"
-        if not _keeps_products(merged):
+        if not _keeps_products(merged, self.attention):
             return "beside a product of matrices stands only what is computed at its own points"
+        if any(self.attention.get(n) == self.attention.get(m, ()) for n in a.group.members for m in b.group.members):
+            return math.inf, self._saved(a, b, merged), merged
         if self._starves(a.group, b.group, merged):
             return "together they have too little work for all threads"
         saved = self._saved(a, b, merged)
@@ -254,10 +260,13 @@ class Grouper:
         self._clusters[c] = None
 
 
-def _keeps_products(g: Group) -> bool:
+def _keeps_products(g: Group, attention: Attentions) -> bool:
     """Whether a product of matrices is alone but for pointwise nests over its own points, all of which are in the grid:
-    tiles of the product then are tiles of all.
+    tiles of the product then are tiles of all. The two products of attention are one kernel, with all between them.
     """
+    members = next((attention[n] for n in g.members if n in attention), None)
+    if members is not None:
+        return is_kernel(g, members)
     products = [n for n in g.members if n.contraction]
     if not products:
         return True

@@ -30,6 +30,7 @@ from ..dialects.flow import bodies
 from ..dialects.loop import IndexAttr, KernelOp, LaunchOp, NestOp, ScatterOp
 from ..dialects.text import print_module
 from .fuse_absorb import absorb
+from .fuse_attention import attentions
 from .fuse_cost import BYTES_PER_US, FORK_US, LAUNCH_US, Hints, Machine
 from .fuse_emit import KernelEmitter
 from .fuse_graph import Node, body_key, make_node
@@ -136,7 +137,7 @@ class _Body:
 
     def group(self) -> Grouper:
         """Decide which nests go together."""
-        grouper = Grouper(self.machine, self.hints, self.readers)
+        grouper = Grouper(self.machine, self.hints, self.readers, attentions(self.real, self.readers))
         position: dict[SSAValue, int] = {r: i for i, o in enumerate(self.ops) for r in o.results}
         real: dict[Operation, Node] = {n.op: n for n in self.real}
         deps = self.order.op_deps(real)

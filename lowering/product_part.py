@@ -15,6 +15,7 @@ from ..dialects import expr
 from ..dialects.aten import AtenOp
 from ..dialects.tensor import TensorType
 from .aten_to_prims import AtenToPrims
+from .attention_call import AttentionCall
 from .decomposition import RULES
 from .products import CONVERSIONS, Product, is_product
 
@@ -24,7 +25,7 @@ MOST = 16
 assert AtenToPrims  # its module fills the table of rules
 
 
-def part_of(product: Product) -> ModuleOp | None:
+def part_of(product: Product | AttentionCall) -> ModuleOp | None:
     """The program; None where a size in it is not known."""
     ops = _ops(product)
     inside = {r for o in ops for r in o.results}
@@ -45,7 +46,7 @@ def part_of(product: Product) -> ModuleOp | None:
     return ModuleOp([func.FuncOp("main", types, Region(block))])
 
 
-def _ops(product: Product) -> list[Operation]:
+def _ops(product: Product | AttentionCall) -> list[Operation]:
     """The product and the operators of its points that read it, in order."""
     ops: list[Operation] = [product.op]
     waiting: list[Operation] = [product.op]

@@ -24,6 +24,7 @@ from ..dialects.loop import (
 from .fuse_cost import BYTES_PER_OP, Hints, Machine
 from .fuse_graph import op_cost
 from .schedule_access import Access, accesses, buffer_of, stride
+from .schedule_attention import tile_attention
 from .schedule_columns import column_dim, columns
 from .schedule_dims import best_dim, block_extent, blocked, bytes_of, move_into_loop, unit_weight
 from .schedule_products import tile_product
@@ -57,6 +58,11 @@ REGISTERS = 16
 
 def schedule_kernel(kernel: KernelOp, bits: int, machine: Machine, hints: Hints, amx: bool = False) -> None:
     """Rewrite a kernel in place; with `amx`, products may be for the matrix unit."""
+    if tile_attention(kernel, bits, machine, hints):
+        for loop in [o for o in kernel.body.block.ops if isinstance(o, ForOp)]:
+            _vectorize_free(loop, bits, hints)
+        set_grain(kernel)
+        return
     loops = [o for o in body_ops(kernel.body) if isinstance(o, ForOp)]
     tiling = tile_product(kernel, bits, machine, hints, amx)
     column = tiling.column if tiling is not None else column_dim(kernel, hints) if loops else None
@@ -157,6 +163,16 @@ def _vectorize(loop: ForOp, bits: int, hints: Hints, column: LoopDim | None = No
     loop.attributes["vector"] = StringAttr(vector.name)
     loop.attributes["lanes"] = IntegerAttr(lanes, i64)
     loop.attributes["unroll"] = IntegerAttr(_unroll(loop, ops, extent, lanes), i64)
+
+
+def _vectorize_free(loop: ForOp, bits: int, hints: Hints) -> None:
+    """Vectorize what has no vectors yet, of a loop and of those in it."""
+    inside = [o for o in (loop, *body_ops(loop.body)) if isinstance(o, ForOp)]
+    if not any("vector" in o.attributes or not OWN_CODE.isdisjoint(o.attributes) for o in inside):
+        _vectorize(loop, bits, hints)
+    elif "vector" not in loop.attributes:
+        for o in [o for o in loop.body.block.ops if isinstance(o, ForOp)]:
+            _vectorize_free(o, bits, hints)
 
 
 def _unroll_sums(loop: ForOp, copies: int, all: bool) -> None:

@@ -35,12 +35,12 @@ def written_out(
         {d: expr.normal(start + i) for (d, start, _), i in zip(steps, at, strict=True)}  # pyright: ignore
         for at in product(*(range(n) for _, _, n in steps))
     ]
-    tile = _Tile(points, facts((*around, *counting)))
+    tile = Tile(points, facts((*around, *counting)))
     tile.ops(ops)
     return counting, tile.made
 
 
-class _Tile:
+class Tile:
     """The ops of several points under construction, each op once for all points at which it is the same."""
 
     def __init__(self, points: Sequence[Mapping[sympy.Symbol, Dim]], known: Facts) -> None:

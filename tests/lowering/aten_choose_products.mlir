@@ -69,3 +69,18 @@ builtin.module attributes {
     func.return %0, %1, %2 : !sym.t<[300, 64], f32>, !sym.t<[1, 64], bf16>, !sym.t<[s0, 64], f32>
   }
 }
+
+// -----
+
+// Attention of many queries of f32 is a kernel; of sizes that are not known it is ATen's.
+
+// CHECK-LABEL: lamella.decisions
+// CHECK-SAME: "aten._scaled_dot_product_flash_attention_for_cpu f32 1x8x64x64x32 causal: a kernel, blocks of scores stay in a cache, and larger tiles in registers"
+// CHECK-SAME: "aten._scaled_dot_product_flash_attention_for_cpu f32 1x8x512x512x32: ATen, where nothing is known to be faster"
+// CHECK: aten._scaled_dot_product_flash_attention_for_cpu(%q, %q, %q, is_causal = true) {lamella.product = "generated"}
+// CHECK: aten._scaled_dot_product_flash_attention_for_cpu(%x, %x, %x) :
+func.func @main(%q: !sym.t<[1, 8, 64, 32], f32>, %x: !sym.t<[1, 8, s0, 32], f32>) -> (!sym.t<[1, 8, 64, 32], f32>, !sym.t<[1, 8, s0, 32], f32>) {
+  %0, %1 = aten._scaled_dot_product_flash_attention_for_cpu(%q, %q, %q, is_causal = true) : (!sym.t<[1, 8, 64, 32], f32>, !sym.t<[1, 8, 64, 32], f32>, !sym.t<[1, 8, 64, 32], f32>) -> (!sym.t<[1, 8, 64, 32], f32>, !sym.t<[1, 8, 64], f32>)
+  %2, %3 = aten._scaled_dot_product_flash_attention_for_cpu(%x, %x, %x) : (!sym.t<[1, 8, s0, 32], f32>, !sym.t<[1, 8, s0, 32], f32>, !sym.t<[1, 8, s0, 32], f32>) -> (!sym.t<[1, 8, s0, 32], f32>, !sym.t<[1, 8, s0], f32>)
+  func.return %0, %2 : !sym.t<[1, 8, 64, 32], f32>, !sym.t<[1, 8, s0, 32], f32>
+}

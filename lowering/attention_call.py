@@ -1,0 +1,75 @@
+"""Calls of ATen's attention on the CPU as a choice: what names their kind, and when a kernel of ours is faster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, cast
+
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects.aten import AtenOp
+from ..dialects.expr import Dim
+from ..dialects.tensor import TensorType
+from .target import CpuTarget
+
+FLASH: Final = "aten._scaled_dot_product_flash_attention_for_cpu"
+
+
+@dataclass(frozen=True)
+class AttentionCall:
+    """batch x heads x [queries, keys], `size` elements of each; `groups` are heads of keys."""
+
+    op: AtenOp
+    batch: Dim
+    heads: Dim
+    groups: Dim
+    queries: Dim
+    keys: Dim
+    size: Dim
+    dtype: str
+    device: str
+    mask: str
+
+    @property
+    def stored(self) -> str:
+        return self.dtype
+
+    def sizes(self, size: Callable[[Dim], int]) -> tuple[int, ...]:
+        """All sizes as `size` gives them."""
+        return tuple(map(size, (self.batch, self.heads, self.groups, self.queries, self.keys, self.size)))
+
+    @property
+    def is_static(self) -> bool:
+        return all(isinstance(d, int) for d in (self.batch, self.heads, self.queries, self.keys, self.size))
+
+    def kind(self, size: Callable[[Dim], int]) -> str:
+        """What a measurement is remembered by, next to the machine."""
+        b, h, g, q, k, d = self.sizes(size)
+        return f"{self.dtype} {b}x{h}x{q}x{k}x{d}{f' groups {g}' if g != h else ''}{self.mask}"
+
+
+def attention_of(op: Operation) -> AttentionCall | None:
+    """What a call of attention is; None where it is none, or of one query, which has a rule of its own."""
+    if not isinstance(op, AtenOp) or op.name != FLASH:
+        return None
+    query, key, value = (cast(TensorType, cast(SSAValue, op.arg(n)).type) for n in ("query", "key", "value"))
+    batch, heads, queries, size = query.shape
+    if queries == 1 or op.arg("dropout_p") != 0 or key.shape != value.shape or key.shape[3] != size:
+        return None
+    mask = op.arg("attn_mask")
+    parts = [" causal"] if op.arg("is_causal") else []
+    if isinstance(mask, SSAValue):
+        t = cast(TensorType, mask.type)
+        parts.append(f" mask {'x'.join('1' if n == 1 else 'n' for n in t.shape)}")
+    return AttentionCall(
+        op, batch, heads, key.shape[1], queries, key.shape[2], size, query.dtype, query.device, "".join(parts)
+    )
+
+
+def reason_to_generate(call: AttentionCall, target: CpuTarget) -> str | None:
+    """Why a kernel of ours is faster, in words; None where ATen's is as good or nobody knows."""
+    known = all(isinstance(n, int) for n in (call.queries, call.keys, call.size))
+    if not known or not target.has_avx512 or call.dtype != "f32" or not call.device.startswith("cpu"):
+        return None
+    return "blocks of scores stay in a cache, and larger tiles in registers"

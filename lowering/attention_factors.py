@@ -1,0 +1,56 @@
+"""One of the two products of a kernel of attention: the loops, and the factor that all rows share.
+
+for [d2 = K] { %s = for [r0] reduce [add] { load %q[d1, r0] * load %k[d2, r0] }; … }        rows d1: %k is shared
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from ..dialects.loop import ForOp, LoopDim, StoreOp, YieldOp
+from .contraction import moving
+
+
+@dataclass(frozen=True)
+class Factors:
+    """One of the two loops: `outer` goes over the columns, `inner` is the sum. `right` is the factor without rows."""
+
+    outer: ForOp
+    inner: ForOp
+    right: SSAValue
+
+    @property
+    def columns(self) -> LoopDim:
+        return self.outer.dims[0]
+
+    @property
+    def reduced(self) -> LoopDim:
+        return self.inner.dims[0]
+
+
+def factors_of(outer: ForOp, row: LoopDim) -> Factors | None:
+    """The product of matrices that a loop is, of which one factor does not change with `row`."""
+    inner, *others = [o for o in outer.body.block.ops if isinstance(o, ForOp)]
+    if others or outer.reduce.data or len(outer.dims) != 1 or len(inner.dims) != 1:
+        return None
+    if [k.data for k in inner.reduce.data] != ["add"] or not is_whole(outer.dims[0]) or not is_whole(inner.dims[0]):
+        return None
+    if any(o.regions or isinstance(o, StoreOp) for o in inner.body.block.ops):
+        return None
+    (value,) = cast(YieldOp, inner.body.block.last_op).values
+    if not isinstance(value.owner, arith.MulfOp) or f"{value.type}" != "f32":
+        return None
+    names = frozenset((row.name, outer.dims[0].name, inner.dims[0].name))
+    for right, left in ((value.owner.rhs, value.owner.lhs), (value.owner.lhs, value.owner.rhs)):
+        x, y = (moving(v, names, {}) for v in (left, right))
+        if y == names - {row.name} and row.name in x:
+            return Factors(outer, inner, right)
+    return None
+
+
+def is_whole(d: LoopDim) -> bool:
+    return d.lo == 0 and isinstance(d.extent, int) and d.extent > 0

@@ -1,0 +1,51 @@
+// RUN: lamella-opt %s --split-input-file -p 'aten-choose-products{choose=all target=avx512},aten-to-prims,prims-canonicalize,prims-to-loop,loop-fuse' | filecheck %s
+
+// Attention is one kernel: a point is a row of scores. A mask of places is computed where it is needed.
+
+// CHECK:      loop.kernel
+// CHECK-SAME:   grid [d0 = 2, d1 = 4, d2 = 96] {{.*}} {
+// CHECK:        loop.for [d3 = 96] {
+// CHECK-NEXT:     loop.for [r0 = 16] reduce [add] {
+// CHECK:        loop.for [d3 = 96] reduce [max] {
+// CHECK:          arith.cmpi sle
+// CHECK:        loop.for [d3 = 96] reduce [add] {
+// CHECK:          math.exp
+// CHECK:        loop.for [d4 = 16] {
+// CHECK-NEXT:     loop.for [d3 = 96] reduce [add] {
+// CHECK:        arith.divf
+// CHECK-NOT:  loop.kernel
+// CHECK:      func.func @main
+func.func @main(%q: !sym.t<[2, 4, 96, 16], f32>, %k: !sym.t<[2, 4, 96, 16], f32>, %v: !sym.t<[2, 4, 96, 16], f32>) -> !sym.t<[2, 4, 96, 16], f32> {
+  %y, %l = aten._scaled_dot_product_flash_attention_for_cpu(%q, %k, %v, 0.0, true) : (!sym.t<[2, 4, 96, 16], f32>, !sym.t<[2, 4, 96, 16], f32>, !sym.t<[2, 4, 96, 16], f32>) -> (!sym.t<[2, 4, 96, 16], f32>, !sym.t<[2, 4, 96], f32>)
+  func.return %y : !sym.t<[2, 4, 96, 16], f32>
+}
+
+// -----
+
+// The logarithm of the sums, which a backward reads, comes from the same kernel; heads that share keys are rows.
+
+// CHECK:      loop.kernel
+// CHECK-SAME:   outs(%y0: {{.*}}, %y1: {{.*}}) sizes [] grid [d0 = 2, d1 = 2, d2 = 3, d3 = 96
+// CHECK:        math.log
+// CHECK-NOT:  loop.kernel
+// CHECK:      func.func @main
+func.func @main(%q: !sym.t<[2, 6, 96, 16], f32>, %k: !sym.t<[2, 2, 32, 16], f32>, %v: !sym.t<[2, 2, 32, 16], f32>) -> (!sym.t<[2, 6, 96, 16], f32>, !sym.t<[2, 6, 96], f32>) {
+  %y, %l = aten._scaled_dot_product_flash_attention_for_cpu(%q, %k, %v) : (!sym.t<[2, 6, 96, 16], f32>, !sym.t<[2, 2, 32, 16], f32>, !sym.t<[2, 2, 32, 16], f32>) -> (!sym.t<[2, 6, 96, 16], f32>, !sym.t<[2, 6, 96], f32>)
+  func.return %y, %l : !sym.t<[2, 6, 96, 16], f32>, !sym.t<[2, 6, 96], f32>
+}
+
+// -----
+
+// Weights that something else reads are in memory: two products, and a softmax.
+
+// CHECK:      loop.kernel @{{.*}} grid [d0 = 4, d1 = 96, d2 = 96]
+// CHECK:      loop.kernel @{{.*}} grid [d0 = 4, d1 = 96]
+// CHECK:      loop.kernel @{{.*}} grid [d0 = 4, d1 = 96, d2 = 16]
+// CHECK-NOT:  loop.kernel
+// CHECK:      func.func @main
+func.func @main(%q: !sym.t<[4, 96, 16], f32>, %k: !sym.t<[4, 16, 96], f32>, %v: !sym.t<[4, 96, 16], f32>) -> (!sym.t<[4, 96, 16], f32>, !sym.t<[4, 96, 96], f32>) {
+  %s = aten.bmm(%q, %k) : (!sym.t<[4, 96, 16], f32>, !sym.t<[4, 16, 96], f32>) -> !sym.t<[4, 96, 96], f32>
+  %p = aten._softmax(%s, -1, false) : (!sym.t<[4, 96, 96], f32>) -> !sym.t<[4, 96, 96], f32>
+  %y = aten.bmm(%p, %v) : (!sym.t<[4, 96, 96], f32>, !sym.t<[4, 96, 16], f32>) -> !sym.t<[4, 96, 16], f32>
+  func.return %y, %p : !sym.t<[4, 96, 16], f32>, !sym.t<[4, 96, 96], f32>
+}
