@@ -166,18 +166,20 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None, 
     contract = str(numerics != "eager").lower()
     deterministic = " deterministic=true" if gpu and options.deterministic else ""
     whole = " parts=false" if invariant else ""
+    alike = " invariant=true" if invariant else ""
     machine = f"l1={target.l1} l2={target.l2} l3={target.l3} threads={target.cores}"
     return ",".join(
         (
             "aten-canonicalize",
             "aten-patterns",
-            *(["aten-fuse-attention"] if options.numerics != "eager" else []),
+            *(["aten-fuse-attention"] if numerics != "eager" else []),
             "aten-attention",
             "aten-cse",
             "aten-channels-last",
-            *(["aten-devices", "aten-pad-products"] if gpu else []),
+            *(["aten-devices"] if gpu else []),
             *(["aten-batch-invariant"] if invariant else []),
             f"aten-choose-products{{choose={products} target={_cpu_name(options)}{device}}}",
+            *(["aten-pad-products"] if gpu else []),
             f"aten-to-prims{{random={options.random}{deterministic}}}",
             f"prims-canonicalize{{numerics={numerics}}}",
             "prims-to-loop",
@@ -186,7 +188,7 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None, 
             f"loop-schedule{{bits={target.vector_bits} {machine} amx={str(target.has_amx_bf16).lower()}{whole}}}",
             f"launch-together{{keep={target.l2}}}",
             "bufferize",
-            *([f"loop-tile{{target={gpu.name} candidate={candidate}{deterministic}}}"] if gpu else []),
+            *([f"loop-tile{{target={gpu.name} candidate={candidate}{deterministic}{alike}}}"] if gpu else []),
             f"kernel-to-llvm{{target={_cpu_name(options)} threads={threads} contract={contract}}}",
             *(["kernel-to-tt"] if gpu else []),
             "host-to-llvm",

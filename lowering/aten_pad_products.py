@@ -3,7 +3,8 @@
 The tensor memory accelerator and the wide loads that the fast kernels of cuBLAS use need such rows; without them it
 takes one that is several times slower. A size that is the contiguous one of an operand or of the result is rounded up,
 the operands are padded with zeros, and the result is cut to size. This is done where the model of time below says that
-the copies cost less than the slow product: for a vocabulary of 50257, a fifth of the time is left.
+the copies cost less than the slow product: for a vocabulary of 50257, a fifth of the time is left. Products that
+become kernels of ours (`aten-choose-products`) stay as they are.
 
 Source: NVIDIA, Matrix Multiplication Background User's Guide, "Tensor Core requirements".
 """
@@ -25,6 +26,7 @@ from ..dialects.flow import bodies
 from ..dialects.tensor import TensorType, itemsize
 from .aten_to_prims import size_hints
 from .fuse_cost import Hints
+from .products import MARK
 
 PRODUCTS: Final = {"aten.mm": ("self", "mat2"), "aten.addmm": ("mat1", "mat2")}
 """The factors of each product."""
@@ -44,7 +46,8 @@ class AtenPadProducts(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         hints = Hints(size_hints(op))
-        products = [o for body in bodies(op) for o in body.block.ops if isinstance(o, AtenOp) and o.name in PRODUCTS]
+        calls = (o for body in bodies(op) for o in body.block.ops if isinstance(o, AtenOp) and MARK not in o.attributes)
+        products = [o for o in calls if o.name in PRODUCTS]
         self.statistics["products"] = sum(_pad(o, hints) for o in products)
 
 

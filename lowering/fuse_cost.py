@@ -34,7 +34,7 @@ class Machine:
     of a reduction to columns has at least. `one_pass`: the variance of a row that is not at hand reads it once.
     `launch` and `fork` are microseconds, `speed` the bytes that one thread moves in one. `reuse`: how many rows or
     columns of a product use an element of the other factor once it is at hand. `parts`: sums may be made in parts
-    that depend on how many sums there are.
+    that depend on how many sums there are, and so may what is fused; else bytes alone count.
     """
 
     l1: int = 48 << 10
@@ -53,6 +53,8 @@ class Machine:
     def time(self, work: float, points: int) -> float:
         """Microseconds for a kernel that moves `work` bytes in `points` independent parts."""
         serial = work / self.speed
+        if not self.parts:
+            return serial
         parallel = self.fork + serial / max(1, min(points, self.threads))
         return self.launch + min(serial, parallel)
 

@@ -34,13 +34,14 @@ from .tile_extent import at_most
 from .tt_body import KernelBody, memory_element
 from .tt_builder import TtBuilder
 from .tt_contraction import DESCRIPTORS, DOT
-from .tt_forms import body_in_forms
+from .tt_forms import UNALIGNED, body_in_forms
 from .tt_index import MOST, Index, Number, Place, known
 from .tt_loops import tile_of
 from .tt_rounded import rounded
 from .tt_segments import choose, segments_of
 
 ALIGNMENT = 16
+_ALIGNED = IntegerAttr(ALIGNMENT, i32)
 """Bytes that buffers begin at multiples of."""
 
 
@@ -95,8 +96,8 @@ def triton_function(kernel: KernelOp, segments: int = 1) -> tt.FuncOp:
     pointers: list[Attribute] = [tt.pointer(memory_element(cast(TensorType, a.type))) for a in arguments]
     numbers = segments * len(sizes) + (segments if segments > 1 else 0)
     types: list[Attribute] = [*pointers * segments, *[i32] * numbers]
-    facts: list[dict[str, Attribute]] = [{"tt.divisibility": IntegerAttr(ALIGNMENT, i32)}] * (segments * len(pointers))
-    facts += [{}] * numbers
+    known: dict[str, Attribute] = {} if UNALIGNED in kernel.attributes else {"tt.divisibility": _ALIGNED}
+    facts = [*[known] * (segments * len(pointers)), *[dict[str, Attribute]()] * numbers]
     name = kernel.sym_name.data if segments == 1 else f"{kernel.sym_name.data}_together"
     function = tt.FuncOp.make(name, types, arg_attrs=facts, location=kernel.location)
     entry = function.body.block

@@ -23,6 +23,7 @@ from .host_devices import on_gpu
 from .schedule_access import collapse
 from .tile_choice import ROW, tile_kernel
 from .tile_contraction import tile_contraction
+from .tile_invariant import tile_invariant
 from .tile_online import one_pass
 from .tile_phases import DETERMINISTIC, split_phases
 from .tile_spill import spill
@@ -47,6 +48,8 @@ class LoopTile(ModulePass):
     candidate: int = 0
     deterministic: bool = False
     """Sums of floats keep their order where data or windows say where they go: no atomic updates."""
+    invariant: bool = False
+    """What is computed of a row, and in which order, does not depend on how many rows there are."""
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -77,7 +80,9 @@ class LoopTile(ModulePass):
                     spill(part, launches[name])
                 collapse(part, known)
                 one_pass(part, ROW)
-                if not tile_contraction(
+                if self.invariant:
+                    tile_invariant(part, target, known, tf32=self.tf32)
+                elif not tile_contraction(
                     part, target, known, tf32=self.tf32, candidate=self.candidate, measured=measured
                 ):
                     tile_kernel(part, target, known)

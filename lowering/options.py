@@ -24,8 +24,8 @@ class Options:
     `batch_invariant`: a row of a result of elementwise operators, reductions and scans within rows, norms, softmax and
     matrix products has the same bits whatever rows are computed beside it, and however many. To that end all products
     are kernels, each element summed in one order, long reductions are not made in parts, and roundings are eager's.
-    Convolutions, attention and what else stays a call into ATen are as ATen makes them. On a GPU it is not promised:
-    tiles of products follow the number of rows there.
+    Convolutions, attention and what else stays a call into ATen are as ATen makes them. On a GPU this is so where
+    tensors begin at multiples of 16 bytes, as torch's allocator gives them.
     `freezing`: in graphs for inference, what depends on parameters and buffers alone is computed once, batch norms are
     folded into convolutions, and weights are kept in the layout that oneDNN computes in; a parameter that changes is
     noticed at the next call, but where it is written through `Tensor.data`. Such graphs are not recorded; with

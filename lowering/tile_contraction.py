@@ -144,18 +144,19 @@ def tile_contraction(
     tf32: bool = False,
     candidate: int = 0,
     measured: Mapping[str, str] = {},
+    invariant: bool = False,
 ) -> bool:
     """Set the attributes of a kernel that is a contraction: its candidate of that number, but for kinds of which a
-    measurement says which tile is best.
+    measurement says which tile is best. `invariant`: the tile that products of these types have, whatever their sizes.
     """
     found = Product.of(kernel, hints)
     if found is None:
-        return _tile_row(kernel, hints, candidate, measured)
+        return not invariant and _tile_row(kernel, hints, candidate, measured)
     precision = "tf32" if tf32 and found.element == "f32" and _is_product(kernel) else "ieee"
     model = Model(kernel, found, target, hints, precision)
-    choices = model.candidates(candidate + 1)
+    choices = model.invariant() if invariant else model.candidates(candidate + 1)
     kind = found.kind(kernel, hints)
-    best = measured.get(kind)
+    best = None if invariant else measured.get(kind)
     if best is not None and model.fits(Tile.parse(best)):
         tile = Tile.parse(best)
     elif choices:
@@ -237,6 +238,11 @@ _TENSOR_CORES = (
     *((32, 16, 2, 5), (32, 32, 2, 5), (32, 64, 4, 5), (32, 128, 4, 4)),
 )
 """Rows, columns, warps and stages; the depth is what 128 bytes hold, or two or four times that in small tiles."""
+
+_INVARIANT = ((64, 128, 4, 4), (64, 64, 4, 4), (64, 32, 4, 4), (64, 32, 4, 2), (32, 32, 4, 2), (16, 16, 4, 2))
+"""Those of which the first with room in a program is taken for any number of rows: the order of a sum may be another
+with another instruction, which follows from the tile.
+"""
 
 _SMALL = 64 * 64
 """Elements of such a tile at most."""
@@ -324,6 +330,10 @@ class Model:
         """That a thread holds."""
         return t.rows * t.columns * self.found.count / (32 * t.warps)
 
+    def has_room(self, t: Tile) -> bool:
+        """Whether a program has the registers and the shared memory for it."""
+        return self.sums(t) <= REGISTERS and t.stages * self.step(t) <= self.target.shared - OWN_SHARED
+
     def fits(self, t: Tile) -> bool:
         """Whether a program has room for it, and most of it is not beyond the end."""
         sizes = (t.rows, t.columns)
@@ -331,8 +341,13 @@ class Model:
             return False
         if not self.is_vector and self.target.sm == 90 and t.rows < WARP_GROUP_ROWS <= self.sizes[0]:
             return False
-        room = self.target.shared - OWN_SHARED
-        return self.sums(t) <= REGISTERS and t.stages * self.step(t) <= room
+        return self.has_room(t)
+
+    def invariant(self) -> list[Tile]:
+        """The tile of all products of these types, if there is one."""
+        depth = LEAST if self.is_vector else max(LEAST, 1024 // self.found.bits)
+        tiles = (Tile(m, n, depth, w, s) for m, n, w, s in _INVARIANT)
+        return list(filter(self.has_room, tiles))[:1]
 
     def time(self, t: Tile) -> float:
         """Microseconds. Programs that a processor has at the same time hide each other's first and last steps."""

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 HELD = "held"
 """The attribute of a kernel: the largest sizes with which its tiles have all of their dims."""
 
+UNALIGNED = "unaligned"
+"""The attribute of a kernel that makes no use of where its buffers begin."""
+
 MULTIPLE = "multiple"
 """Its attribute: numbers that sizes are multiples of."""
 

@@ -33,17 +33,18 @@ func.func @bias(%b: !sym.t<[4097], bf16, device=cuda:0>, %x: !sym.t<[s0, 4096], 
   func.return %r : !sym.t<[s0, 4097], bf16, device=cuda:0>
 }
 
-// Small products, aligned ones, f32 and the CPU stay.
+// Small products, aligned ones, f32, the CPU and what becomes a kernel of ours stay.
 // CHECK-LABEL: func.func @left(
 // CHECK-NOT: constant_pad_nd
-func.func @left(%x: !sym.t<[16, 100], bf16, device=cuda:0>, %w: !sym.t<[100, 33], bf16, device=cuda:0>, %a: !sym.t<[8192, 4096], bf16, device=cuda:0>, %f: !sym.t<[8192, 4095], f32, device=cuda:0>, %c: !sym.t<[8192, 4095], bf16>) -> (!sym.t<[16, 33], bf16, device=cuda:0>, !sym.t<[8192, 8192], bf16, device=cuda:0>, !sym.t<[8192, 8192], f32, device=cuda:0>, !sym.t<[8192, 8192], bf16>) {
+func.func @left(%x: !sym.t<[16, 100], bf16, device=cuda:0>, %w: !sym.t<[100, 33], bf16, device=cuda:0>, %a: !sym.t<[8192, 4096], bf16, device=cuda:0>, %f: !sym.t<[8192, 4095], f32, device=cuda:0>, %c: !sym.t<[8192, 4095], bf16>, %h: !sym.t<[8192, 768], bf16, device=cuda:0>, %g: !sym.t<[768, 50257], bf16, strides=[1, 768], device=cuda:0>) -> (!sym.t<[8192, 50257], bf16, device=cuda:0>, !sym.t<[16, 33], bf16, device=cuda:0>, !sym.t<[8192, 8192], bf16, device=cuda:0>, !sym.t<[8192, 8192], f32, device=cuda:0>, !sym.t<[8192, 8192], bf16>) {
   %at = aten.t(%a) : (!sym.t<[8192, 4096], bf16, device=cuda:0>) -> !sym.t<[4096, 8192], bf16, strides=[1, 4096], device=cuda:0>
   %ft = aten.t(%f) : (!sym.t<[8192, 4095], f32, device=cuda:0>) -> !sym.t<[4095, 8192], f32, strides=[1, 4095], device=cuda:0>
   %ct = aten.t(%c) : (!sym.t<[8192, 4095], bf16>) -> !sym.t<[4095, 8192], bf16, strides=[1, 4095]>
+  %k = aten.mm(%h, %g) {lamella.product = "generated"} : (!sym.t<[8192, 768], bf16, device=cuda:0>, !sym.t<[768, 50257], bf16, strides=[1, 768], device=cuda:0>) -> !sym.t<[8192, 50257], bf16, device=cuda:0>
   %r = aten.mm(%x, %w) : (!sym.t<[16, 100], bf16, device=cuda:0>, !sym.t<[100, 33], bf16, device=cuda:0>) -> !sym.t<[16, 33], bf16, device=cuda:0>
   %s = aten.mm(%a, %at) : (!sym.t<[8192, 4096], bf16, device=cuda:0>, !sym.t<[4096, 8192], bf16, strides=[1, 4096], device=cuda:0>) -> !sym.t<[8192, 8192], bf16, device=cuda:0>
   %u = aten.mm(%f, %ft) : (!sym.t<[8192, 4095], f32, device=cuda:0>, !sym.t<[4095, 8192], f32, strides=[1, 4095], device=cuda:0>) -> !sym.t<[8192, 8192], f32, device=cuda:0>
   %v = aten.mm(%c, %ct) : (!sym.t<[8192, 4095], bf16>, !sym.t<[4095, 8192], bf16, strides=[1, 4095]>) -> !sym.t<[8192, 8192], bf16>
-  func.return %r, %s, %u, %v : !sym.t<[16, 33], bf16, device=cuda:0>, !sym.t<[8192, 8192], bf16, device=cuda:0>, !sym.t<[8192, 8192], f32, device=cuda:0>, !sym.t<[8192, 8192], bf16>
+  func.return %k, %r, %s, %u, %v : !sym.t<[8192, 50257], bf16, device=cuda:0>, !sym.t<[16, 33], bf16, device=cuda:0>, !sym.t<[8192, 8192], bf16, device=cuda:0>, !sym.t<[8192, 8192], f32, device=cuda:0>, !sym.t<[8192, 8192], bf16>
 }
 }
