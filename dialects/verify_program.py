@@ -1,5 +1,5 @@
 """What ops cannot check alone: sizes that no argument gives, launches that do not fit their kernel or each other, slots
-outside of their arena.
+outside of their arena, bytes that are lost before they are read.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from . import expr, flow, host, loop
 from .errors import LamellaVerifyError
+from .hints import size_hints
 from .literal import Literal
 from .loop_attrs import DimsAttr, IndexAttr, PredAttr
 from .prims_base import Exprs, Scalar
 from .tensor import SymType, TensorType, itemsize
+from .verify_memory import verify_memory
 from .verify_together import verify_marks, verify_together
 
 _SIZE = re.compile(r"[suz]\w*\d+")
@@ -50,6 +52,8 @@ def verify_program(module: ModuleOp, symbols: dict[str, Operation]) -> None:
                     verify_together(inner, symbols)
                 elif isinstance(inner, host.SlotOp):
                     _verify_slot(inner)
+            if isinstance(op, host.FuncOp):
+                verify_memory(op, _all_sizes(op), size_hints(module))
             verify_marks(op.regions[0].block.ops)
 
 
@@ -100,6 +104,17 @@ def _given(types: Iterable[Attribute]) -> Iterator[str]:
             yield from (d.name for d in (*t.shape, *t.strides) if isinstance(d, sympy.Symbol))
         elif isinstance(t, SymType):
             yield from (t.expr.name,) if isinstance(t.expr, sympy.Symbol) else ()
+
+
+def _all_sizes(function: Operation) -> set[str]:
+    """Names of the sizes in what a function says of memory: tensors, and where they lie."""
+    found = {s for region in function.regions for a in region.block.args for s in size_names(a.type)}
+    for op in function.walk():
+        values = [a for region in op.regions for block in region.blocks for a in block.args]
+        types = [v.type for v in (*op.results, *values)]
+        attributes = op.properties.values() if isinstance(op, (host.ArenaOp, host.SlotOp, host.ViewOp)) else ()
+        found |= {s for attribute in (*types, *attributes) for s in size_names(attribute)}
+    return found
 
 
 @lru_cache(maxsize=1 << 14)

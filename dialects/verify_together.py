@@ -7,10 +7,10 @@ from typing import Any, cast
 
 from xdsl.ir import Operation, SSAValue
 
-from . import expr, host, loop
+from . import expr, flow, host, loop
 from .errors import LamellaVerifyError
 from .expr import Dim
-from .tensor import TensorType, itemsize
+from .tensor import itemsize
 
 
 def verify_together(op: host.TogetherOp, symbols: Mapping[str, Operation]) -> None:
@@ -55,7 +55,9 @@ def verify_marks(ops: Iterable[Operation]) -> None:
 
 def _places(value: SSAValue) -> list[tuple[SSAValue, Dim, Dim | None]]:
     """Where a tensor lies: bytes `lo` to `hi` of an arena, or all of the memory that something has made."""
-    from .aten import AtenOp  # here, as it brings torch, which text without groups of launches does not need
+    # Here, as they bring torch, which text without groups of launches does not need.
+    from .aliasing import sources
+    from .aten import AtenOp
 
     match value.owner:
         case host.ViewOp() as view:
@@ -66,19 +68,11 @@ def _places(value: SSAValue) -> list[tuple[SSAValue, Dim, Dim | None]]:
             end = 0 if 0 in t.shape else (last + 1) * itemsize(t.dtype)
             root = slot.arena.owner.source if isinstance(slot.arena.owner, host.LendOp) else slot.arena
             return [(root, slot.offset[0], expr.normal(slot.offset[0] + end))]
-        case AtenOp() as call if call.schema.returns:
-            declared = 0 if len(call.schema.returns) == 1 else list(call.results).index(cast(Any, value))
-            declared = min(declared, len(call.schema.returns) - 1)
-            of = [v for i in call.schema.aliases(declared) for v in _tensors(call.args()[i])]
-            return [(value, 0, None), *(place for v in of for place in _places(v))]
+        case AtenOp() | flow.FlowOp() as op:
+            certain, possible = sources(op, list(op.results).index(cast(Any, value)))
+            return [(value, 0, None), *(place for v in (*certain, *possible) for place in _places(v))]
         case _:
             return [(value, 0, None)]
-
-
-def _tensors(value: object) -> list[SSAValue]:
-    if isinstance(value, SSAValue):
-        return [value] if isinstance(value.type, TensorType) else []
-    return [v for item in value for v in _tensors(item)] if isinstance(value, tuple) else []
 
 
 def _meet(lo: Dim, hi: Dim | None, low: Dim, high: Dim | None) -> bool:

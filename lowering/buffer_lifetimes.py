@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-import torch
 from xdsl.ir import Block, Operation, SSAValue
 
+from ..dialects.aliasing import sources
 from ..dialects.aten import AtenOp
-from ..dialects.flow import TERMINATORS, FlowOp, IfOp, ScanOp, YieldOp
-from ..dialects.loop import LaunchOp, ViewOp
+from ..dialects.flow import TERMINATORS
+from ..dialects.loop import LaunchOp
 from ..dialects.tensor import TensorType
 
 OF_STORAGE = frozenset({"aten.as_strided", "aten.as_strided_", "aten.as_strided_copy", "aten.as_strided_scatter"})
@@ -80,24 +80,16 @@ class Lifetimes:
                 memory.kept = True
 
     def _define(self, op: Operation, i: int, result: SSAValue, position: int) -> None:
-        if isinstance(op, ViewOp):
-            self.of[result] = self.of[op.source]
-            return
-        if isinstance(op, AtenOp):
-            certain, possible = aliased(op, i)
-            if certain:
-                self.of[result] = _union(self.of.get(v, ()) for v in certain)
-                if not op.schema.mutates:
-                    for memory in self.of[result]:
-                        memory.aliases.append(result)
-                return
-            own = self._make(result, position)
-            if own is not None and possible:
-                self.of[result] = (own, *_union(self.of.get(v, ()) for v in possible))
+        certain, possible = sources(op, i)
+        if certain:
+            self.of[result] = _union(self.of.get(v, ()) for v in certain)
+            if isinstance(op, AtenOp) and not op.schema.mutates:
+                for memory in self.of[result]:
+                    memory.aliases.append(result)
             return
         own = self._make(result, position)
-        if own is not None and isinstance(op, FlowOp):
-            self.of[result] = (own, *_union(self.of.get(v, ()) for v in given_back(op, i)))
+        if own is not None and possible:
+            self.of[result] = (own, *_union(self.of.get(v, ()) for v in possible))
 
 
 def steps(ops: Iterable[Operation]) -> list[list[Operation]]:
@@ -115,48 +107,3 @@ def steps(ops: Iterable[Operation]) -> list[list[Operation]]:
 
 def _union(groups: Iterable[Sequence[Memory]]) -> tuple[Memory, ...]:
     return tuple(dict.fromkeys(m for group in groups for m in group))
-
-
-def given_back(op: FlowOp, result: int) -> list[SSAValue]:
-    """The operands that a result of control flow may turn out to be: those that a region yields as it got them."""
-    args = op.args()
-    if isinstance(op, IfOp):
-        found = {1 + j for region in op.regions for j in _yielded(region.block)[result]}
-    elif isinstance(op, ScanOp) and result >= op.counts[0]:
-        found: set[int] = set()  # slices are copied
-    else:
-        yielded, found, new = _yielded(op.regions[-1].block), set[int](), {result}
-        while new:  # what comes in round after round
-            found |= new
-            new = {j for i in new if i < len(yielded) for j in yielded[i]} - found
-    return [v for j in found if isinstance(v := args[j], SSAValue)]
-
-
-def _yielded(block: Block) -> list[set[int]]:
-    """For each value that a region yields, the numbers of the arguments that it may be."""
-    inside = Lifetimes(block)
-    numbers: dict[SSAValue, int] = {a: j for j, a in enumerate(block.args)}
-    last = block.last_op
-    assert isinstance(last, YieldOp)
-    return [
-        {numbers[m.value] for m in inside.of.get(v, ()) if m.value in numbers} if isinstance(v, SSAValue) else set()
-        for v in last.args()
-    ]
-
-
-def aliased(op: AtenOp, result: int) -> tuple[list[SSAValue], list[SSAValue]]:
-    """The operands that result `result` is declared to share memory with, and those it may turn out to."""
-    schema = op.schema
-    declared = 0 if len(schema.returns) == 1 else min(result, len(schema.returns) - 1)
-    certain = [v for i in schema.aliases(declared) for v in _tensors(op.args()[i])] if schema.returns else []
-    if certain:
-        return certain, []
-    # A composite operator is made of others and may hand back its input, as dropout does when it is off.
-    composite = op.overload.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
-    return [], [v for v in op.operands if isinstance(v.type, TensorType)] if composite else []
-
-
-def _tensors(value: object) -> list[SSAValue]:
-    if isinstance(value, SSAValue):
-        return [value] if isinstance(value.type, TensorType) else []
-    return [v for item in value for v in _tensors(item)] if isinstance(value, tuple) else []
