@@ -99,5 +99,6 @@ LIBDEVICE: dict[str, Function] = {
     **{f"__nv_{name}f": f for name, f in _FLOAT.items()},
     **{f"__nv_fast_{name}f": _FLOAT[name] for name in ("sin", "cos", "tan", "exp", "log", "pow")},
     **{f"__nv_{name}": f for name, f in _BITS.items()},
+    "llvm.nvvm.ex2.approx.ftz.f": lambda x: torch.where(x < -126, 0.0, torch.exp2(x)),
 }
 """Symbol to the function."""

@@ -4,7 +4,8 @@ In: a module with `loop.kernel`s whose `tile` attributes (loop-tile) say how man
 hand; without them a program has one point and its loops run point by point. Out: each kernel replaced by
 `tt.func public @name(a pointer per buffer: ins then outs, an integer per size)` with the attributes `lamella.grid` (the
 number of programs, over the kernel's sizes), `lamella.sizes` (these), `lamella.warps`, `lamella.stages`,
-`lamella.messages` and, where it is not the first one, `lamella.device`. Kernels of other devices are left.
+`lamella.registers` (of a thread at most, where that is said), `lamella.messages` and, where it is not the first one,
+`lamella.device`. Kernels of other devices are left.
 
 Buffers begin at multiples of 16 bytes and each has at most 2**31 - 1 elements along a size that is one symbol.
 """
@@ -31,6 +32,7 @@ from .address import multiple_of
 from .host_devices import SEGMENTS, gpu_index, on_gpu
 from .tile_contraction import TILED
 from .tile_extent import at_most
+from .tile_order import REVERSE
 from .tt_body import KernelBody, memory_element
 from .tt_builder import TtBuilder
 from .tt_contraction import DESCRIPTORS, DOT
@@ -126,6 +128,8 @@ def triton_function(kernel: KernelOp, segments: int = 1) -> tt.FuncOp:
     if device := gpu_index(cast(TensorType, arguments[-1].type)):
         function.attributes["lamella.device"] = IntegerAttr(device, i64)
     function.attributes["lamella.stages"] = kernel.attributes.get("stages", IntegerAttr(3, i64))
+    if "registers" in kernel.attributes:
+        function.attributes["lamella.registers"] = kernel.attributes["registers"]
     if TILED in kernel.attributes:
         function.attributes[TILED] = kernel.attributes[TILED]
     if body.messages:
@@ -167,6 +171,9 @@ def _enter_grid(body: KernelBody, kernel: KernelOp, start: SSAValue | None) -> N
     program = _program(b) if moving else None
     if program is not None and start is not None:
         program = b.integer(arith.SubiOp, program, start)
+    if program is not None and REVERSE in kernel.attributes:
+        last = index.subtract(_count(index, _programs(kernel)), known(1))
+        program = b.integer(arith.SubiOp, index.ssa(last, i32), program)
     rest = known(0) if program is None else Number(program, MOST)
     blocks = [known(0)] * len(dims)
     if isinstance(group, IntegerAttr) and moving[-2:] == [len(dims) - 2, len(dims) - 1]:

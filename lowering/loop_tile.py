@@ -17,6 +17,7 @@ from xdsl.passes import ModulePass
 
 from ..dialects.host import LaunchOp as HostLaunchOp
 from ..dialects.loop import KernelOp, LaunchOp
+from . import tile_choice
 from .fuse_cost import Hints
 from .gpu_target import GpuTarget
 from .host_devices import on_gpu
@@ -25,6 +26,7 @@ from .tile_choice import ROW, tile_kernel
 from .tile_contraction import tile_contraction
 from .tile_invariant import tile_invariant
 from .tile_online import one_pass
+from .tile_order import order_programs
 from .tile_phases import DETERMINISTIC, split_phases
 from .tile_spill import spill
 
@@ -79,11 +81,13 @@ class LoopTile(ModulePass):
                 if len(parts) == 1:
                     spill(part, launches[name])
                 collapse(part, known)
-                one_pass(part, ROW)
+                one_pass(part, ROW, tile_choice.HELD_ROW)
                 if self.invariant:
                     tile_invariant(part, target, known, tf32=self.tf32)
                 elif not tile_contraction(
                     part, target, known, tf32=self.tf32, candidate=self.candidate, measured=measured
                 ):
                     tile_kernel(part, target, known)
+        placed = {k.sym_name.data: k for k in op.ops if isinstance(k, KernelOp) and on_gpu(k)}
+        self.statistics["backwards"] = order_programs(op, placed, target, whole)
         self.statistics["kernels"] = len(kernels)

@@ -8,21 +8,23 @@ side by side; where one buffer is the transpose of another, a tile has both dims
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import expr
-from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, ScanOp, ScratchOp, body_ops
-from ..dialects.tensor import TensorType, itemsize
+from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, ScanOp, body_ops
+from ..dialects.tensor import TensorType
 from .fuse_cost import Hints
 from .gpu_target import GpuTarget
-from .schedule_access import Access, accesses, buffer_of, stride, type_of
+from .schedule_access import accesses, buffer_of, stride
 from .tile_extent import at_most
-from .tile_phases import ordered_dims
-from .tt_forms import HELD, MULTIPLE
+from .tile_held import HELD, WASTE, Chunks, chunks
+from .tile_shape import KernelShape
+from .tt_forms import HELD as HELD_SIZES
+from .tt_forms import MULTIPLE
+from .tt_loops import UNROLL
 
 THREAD = 16
 """Bytes that a thread moves with one instruction."""
@@ -31,6 +33,12 @@ ROW = 16 << 10
 """Elements of a row that is held whole. Longer ones would leave no room for a second program, whose loads go on while
 the first one waits.
 """
+
+HELD_ROW = HELD
+"""Elements of a row that is held in tiles."""
+
+UNROLLED = 2048
+"""Elements of a tile, instead of which rows have several if it would have many lanes that are no points."""
 
 CHUNK = 2048
 """Elements that a program has at hand of a longer one."""
@@ -55,7 +63,10 @@ FLAT = 2048
 """Elements of a tile that is gone through once, where they are of two bytes."""
 
 GAPS = 128
-"""Elements of a tile whose lanes read with gaps."""
+"""Elements of a tile whose lanes read with gaps, times those for a thread."""
+
+GAPS_EACH = 1
+"""Elements of such a tile for a thread."""
 
 FLAT_EACH = 16
 """Of these, for a thread."""
@@ -78,37 +89,23 @@ def tile_kernel(kernel: KernelOp, target: GpuTarget, hints: Hints) -> None:
     Tiling(kernel, target, hints).choose()
 
 
-_STATE = {"argmax": 2, "argmin": 2, "welford": 3}
-"""Values that reductions carry for each lane; one where nothing is said."""
-
-
 def power(n: int) -> int:
     """The least power of two that is at least `n`."""
     return 1 << max(n - 1, 0).bit_length()
 
 
-class Tiling:
+class Tiling(KernelShape):
     """The choice for one kernel."""
 
     def __init__(self, kernel: KernelOp, target: GpuTarget, hints: Hints) -> None:
-        self.kernel, self.target, self.hints = kernel, target, hints
-        self.grid = list(kernel.grid)
-        self.loops = [o for o in body_ops(kernel.body) if isinstance(o, ForOp)]
-        self.found = accesses(body_ops(kernel.body))
-        self.tiles: dict[str, int] = {d.name: 1 for d in self.grid}
-        self.loop_tiles: dict[ForOp, dict[str, int]] = {o: {} for o in self.loops}
-        self.pinned = {s.name for o in self.loops for d in o.dims for s in expr.symbols(d.lo) | expr.symbols(d.hi)}
-        self.pinned |= ordered_dims(kernel)
+        super().__init__(kernel, target, hints)
         self._is_long = False
+        self.threads: int | None = None
+        """Of a program, where they are chosen with its tiles."""
+        self.registers: int | None = None
+        """Of a thread at most, so that a processor has room for several programs."""
         self.held: dict[str, int] = {}
         """Sizes up to which rows are held whose length is a symbol."""
-        self.kept = {
-            s.name
-            for a in self.found
-            if isinstance(buffer_of(a).owner, ScratchOp)
-            for e in a.index
-            for s in expr.symbols(e)
-        }
 
     def choose(self) -> None:
         if not self.loops:
@@ -123,6 +120,8 @@ class Tiling:
                 0 if best is None else self._weight(best, inside)
             )
             if self._windowed() and (across or self._overlaps()):
+                for o in self.loops:
+                    o.attributes[UNROLL] = UnitAttr()
                 elements = self._flat()
                 self._write(elements, self._each(WINDOW_EACH))
             elif across and column is not None:
@@ -145,38 +144,6 @@ class Tiling:
         grid, loops = ({d.symbol for d in dims} for dims in (self.grid, [d for o in self.loops for d in o.dims]))
         return any(expr.symbols(e) & grid and expr.symbols(e) & loops for a in self.found for e in a.index)
 
-    def _outer(self) -> list[ForOp]:
-        return [o for o in self.kernel.body.block.ops if isinstance(o, ForOp)]
-
-    def _size(self, d: LoopDim) -> int:
-        most = at_most(d)
-        return most if most is not None else self.hints.size(d.extent)
-
-    def _programs(self) -> int:
-        n = 1
-        for d in self.grid:
-            n *= -(-self._size(d) // self.tiles[d.name])
-        return n
-
-    # Which dim lanes lie along
-
-    def _weight(self, d: LoopDim, found: Iterable[Access]) -> int:
-        """Bytes that are neighbours along `d`."""
-        return sum(self._bytes(a) for a in found if stride(a, d.symbol) == 1)
-
-    def _bytes(self, a: Access) -> int:
-        """Bytes of the elements that an access touches, each once."""
-        moving = {s.name for e in a.index for s in expr.symbols(e)}
-        points = itemsize(type_of(a).dtype)
-        for d in (*self.grid, *(d for o in self.loops for d in o.dims)):
-            points *= self._size(d) if d.name in moving or a.indices else 1
-        return points
-
-    def _best(self, dims: Sequence[LoopDim], found: Sequence[Access]) -> LoopDim | None:
-        free = [d for d in dims if d.name not in self.pinned]
-        ranked = [(self._weight(d, found), self._size(d) >= 8, i, d) for i, d in enumerate(free)]
-        return max(ranked, key=lambda r: (r[1] and r[0], r[0], r[2]))[3] if ranked else None
-
     # Kernels without loops
 
     def _flat(self) -> int:
@@ -196,8 +163,8 @@ class Tiling:
         for d in self.grid:
             points *= self._size(d)
         budget = FLAT * 2 // max(narrow, 2)
-        if self._each(FLAT) == 1:
-            budget = min(budget, GAPS)
+        if self._each(FLAT) == GAPS_EACH:
+            budget = min(budget, GAPS * GAPS_EACH)
         while budget > 256 and points < budget * 2 * self.target.processors:
             budget //= 2
         left = budget
@@ -208,24 +175,14 @@ class Tiling:
         return budget // left
 
     def _each(self, most: int) -> int:
-        """Elements of a tile without order for a thread: one where lanes read with gaps, or each load of a thread would
+        """Elements of a tile without order for a thread: few where lanes read with gaps, or each load of a thread would
         touch as many sectors as a warp has lanes.
         """
         vector = self._best(self.grid, self.found)
         if vector is None or self._transposed(vector) is not None:
             return most
         gaps = (a for a in self.found if isinstance(a, LoadOp) and stride(a, vector.symbol) not in (0, 1, None))
-        return 1 if any(8 * self._bytes(a) >= self._most(vector) for a in gaps) else most
-
-    def _most(self, vector: LoopDim) -> int:
-        """Bytes of the largest access along `vector`."""
-        return max((self._bytes(a) for a in self.found if stride(a, vector.symbol) == 1), default=0)
-
-    def _narrow(self, vector: LoopDim) -> int:
-        """Bytes of the smallest elements that are read or written along `vector` in numbers."""
-        found = [a for a in self.found if stride(a, vector.symbol) == 1]
-        most = self._most(vector)
-        return min((itemsize(type_of(a).dtype) for a in found if 8 * self._bytes(a) >= most), default=4)
+        return GAPS_EACH if any(8 * self._bytes(a) >= self._most(vector) for a in gaps) else most
 
     def _snug(self, n: int, most: int) -> int:
         """A tile of at most `most` that covers `n` points without much waste."""
@@ -235,16 +192,6 @@ class Tiling:
         waste = {t: -(-n // t) * t for t in sizes}
         least = min(waste[t] for t in sizes if t >= min(16, sizes[-1]))
         return max(t for t in sizes if waste[t] <= 1.125 * least)
-
-    def _transposed(self, vector: LoopDim) -> LoopDim | None:
-        """Another dim along which something is contiguous that jumps along the vector dim, if both are long."""
-        for d in self.grid:
-            if d is vector or d.name in self.pinned or min(self._size(d), self._size(vector)) < 16:
-                continue
-            jumps = (a for a in self.found if stride(a, d.symbol) == 1)
-            if any(stride(a, vector.symbol) not in (0, 1) for a in jumps):
-                return d
-        return None
 
     def _multiples(self) -> dict[str, int]:
         """Sizes by which rows are apart, or else one that a tile ends at, if they seem to be multiples of THREAD: then
@@ -257,22 +204,6 @@ class Tiling:
         return {s.name: THREAD for s in (names if apart else names[-1:])}
 
     # Rows
-
-    def _chains(self) -> list[list[tuple[ForOp, LoopDim]]]:
-        """The dims of nested loops, from the outermost in."""
-        chains: list[list[tuple[ForOp, LoopDim]]] = []
-
-        def visit(o: ForOp, before: list[tuple[ForOp, LoopDim]]) -> None:
-            chain = [*before, *((o, d) for d in o.dims)]
-            nested = [i for i in o.body.block.ops if isinstance(i, ForOp)]
-            for i in nested:
-                visit(i, chain)
-            if not nested:
-                chains.append(chain)
-
-        for o in self._outer():
-            visit(o, [])
-        return chains
 
     def _rows(self, vector: LoopDim | None) -> int:
         """Tiles of a kernel whose loops run along memory."""
@@ -289,6 +220,13 @@ class Tiling:
         symbols = {d.hi: d.name for _, d in chain if at_most(d) is None}
         known = not symbols or (len(self._outer()) > 1 and set(symbols) <= set(self.kernel.sizes))
         whole = math.prod(sizes.values())
+        wasted = whole > WASTE * math.prod(self._size(d) for _, d in chain) and whole >= UNROLLED
+        if (wasted or whole > ROW) and (held := self._chunks(vector)) is not None:
+            for o, d in chain:
+                self.loop_tiles[o][d.name] = held.tiles[[e for _, e in chain].index(d)]
+                o.attributes[UNROLL] = UnitAttr()
+            self.threads, self.registers = held.threads, 128
+            return held.lanes
         if known and whole <= ROW:
             self.held |= {expr.text(hi): sizes[name] for hi, name in symbols.items()}
             return self._fill(chain, vector, whole)
@@ -296,8 +234,23 @@ class Tiling:
         if not self._read_again():
             return self._fill(chain, vector, CHUNK)
         self._hint_caches()
+        self.registers = 64
         half = 2 if vector is not None and self._narrow(vector) < 4 else 1
         return self._fill(chain, vector, AGAIN // half // power(self._carried()))
+
+    def _chunks(self, vector: LoopDim | None) -> Chunks | None:
+        """How all rows are held, if they are alike and several loops read them."""
+        chains = self._chains()
+        loops = [[o for o, _ in chain] for chain in chains]
+        if vector is None or len(self._outer()) < 2 or any(o is not loop[0] for loop in loops for o in loop):
+            return None
+        if (not self.kept and not self._again()) or any(isinstance(o, ScanOp) for o in body_ops(self.kernel.body)):
+            return None
+        found = {chunks([d for _, d in chain], self._narrow(vector), HELD_ROW) for chain in chains}
+        whole = all(len(self.kept & {d.name for _, d in chain}) in (0, len(chain)) for chain in chains)
+        alike = len({tuple(d.extent for _, d in chain) for chain in chains}) == 1
+        ends = all(chain[-1][1].name == vector.name or self._weight(chain[-1][1], self.found) for chain in chains)
+        return found.pop() if whole and alike and ends and len(found) == 1 else None
 
     def _hint_caches(self) -> None:
         """Rows that are read again are to stay in the L2 cache until they are read last; what is written need not."""
@@ -312,23 +265,11 @@ class Tiling:
             elif a.combine is None:
                 a.attributes["evict"] = StringAttr("first")
 
-    def _carried(self) -> int:
-        """Values that a loop carries for each lane, at most."""
-        return max((sum(_STATE.get(k.data, 1) for k in o.reduce.data) for o in self.loops), default=1)
-
     def _per_thread(self, elements: int, narrow: int) -> int:
         """Elements of a row's tile for a thread: as many bytes as are in flight well, or the most threads."""
         if self._is_long and self._read_again():
             return max(AGAIN_EACH // power(self._carried()), 4)
         return 16 if self._carried() > 1 else max(16, min(32, 64 // narrow))
-
-    def _read_again(self) -> int:
-        """How many buffers that are not small several loops read."""
-        times: dict[SSAValue, int] = {}
-        for o in self._outer():
-            for buffer in {buffer_of(a) for a in accesses(body_ops(o.body)) if isinstance(a, LoadOp)}:
-                times[buffer] = times.get(buffer, 0) + (self.hints.bytes(buffer) > self.target.l2 // 4)
-        return sum(n > 1 for n in times.values())
 
     def _fill(self, chain: list[tuple[ForOp, LoopDim]], vector: LoopDim | None, budget: int) -> int:
         """Tiles of nested loops with `budget` points, from the dim that is `vector` or scanned, or the last, outwards.
@@ -383,15 +324,17 @@ class Tiling:
 
     def _write(self, elements: int, per_thread: int) -> None:
         """Set the attributes, for a tile of so many elements."""
-        for name, numbers in ((HELD, self.held), (MULTIPLE, self._multiples())):
+        for name, numbers in ((HELD_SIZES, self.held), (MULTIPLE, self._multiples())):
             if numbers:
                 self.kernel.attributes[name] = DictionaryAttr({k: IntegerAttr(n, i64) for k, n in numbers.items()})
         _set(self.kernel, self.tiles)
         for o, tiles in self.loop_tiles.items():
             _set(o, tiles)
         least = 1 if elements < 1024 else 2 if self.loops else 4
-        warps = min(max(elements // (32 * per_thread), least), 32)
+        warps = min(max(elements // (32 * per_thread), least), 32) if self.threads is None else self.threads // 32
         self.kernel.attributes["warps"] = IntegerAttr(warps, i64)
+        if self.registers is not None:
+            self.kernel.attributes["registers"] = IntegerAttr(self.registers, i64)
         self.kernel.attributes["stages"] = IntegerAttr(3, i64)
 
 

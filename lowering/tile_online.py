@@ -19,16 +19,25 @@ from .fuse_emit import drop_unused
 from .tile_extent import at_most
 
 
-def one_pass(kernel: KernelOp, held: int) -> None:
-    """Rewrite the pairs of loops of a kernel whose rows have more than `held` elements."""
+def one_pass(kernel: KernelOp, held: int, again: int) -> None:
+    """Rewrite the pairs of loops of a kernel whose rows have more than `held` elements, or more than `again` if a third
+    loop reads them.
+    """
     loops = [o for o in kernel.body.block.ops if isinstance(o, ForOp)]
     for i, first in enumerate(loops):
         if [k.data for k in first.reduce.data] != ["max"] or _held(first, held) or len(first.body.block.ops) > 32:
             continue
         for second in loops[i + 1 :]:
             if _is_sum_below(first, second):
+                third = [o for o in loops if o is not first and o is not second and _reads(o) & _reads(first)]
+                if third and _held(first, again):
+                    break
                 _merge(first, second)
                 break
+
+
+def _reads(loop: ForOp) -> set[SSAValue]:
+    return {o.source for o in loop.body.block.ops if isinstance(o, LoadOp)}
 
 
 def _held(loop: ForOp, most: int) -> bool:

@@ -127,7 +127,10 @@ class ContractionLoop(TileLoop):
         body.env = env
         return [narrowed(b, v, r.type) for v, r in zip(values, self.op.res, strict=True)]
 
-    def _enter(self, d: LoopDim, start: Number, tile: int) -> None:
+    def _rest(self, d: LoopDim) -> int | None:
+        return None
+
+    def _enter(self, d: LoopDim, start: Number, tile: int, whole: bool = False) -> None:
         """The sum has no lanes, only its factors have."""
         self.body.env[d.symbol] = Place(start)
         if d is self.depth:

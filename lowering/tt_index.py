@@ -211,8 +211,16 @@ class Index:
         """All of some relations, as i1; None for none."""
         result: SSAValue | None = None
         for r in relations:
-            result = self.b.both(result, self.relation(r))
+            fixed = self._fixed(r)
+            if fixed is not sympy.true:
+                result = self.b.both(result, self.relation(fixed))
         return result
+
+    def _fixed(self, r: Any) -> Any:
+        """A relation with the numbers that are known here in it."""
+        places = {s: self.env.get(s) for s in r.free_symbols}
+        numbers = {s: p.base.value for s, p in places.items() if p is not None and p.lane is None}
+        return expr.substitute(r, {s: n for s, n in numbers.items() if isinstance(n, int)})
 
     def relation(self, r: Any) -> SSAValue:
         """A relation, or an and, or, not of some, as i1."""
@@ -264,20 +272,38 @@ class Index:
 
     def pointer(self, buffer: SSAValue, type: TensorType, index: Sequence[Dim]) -> SSAValue:
         """The address of an element per lane, a scalar where all read the same."""
-        base, lane = known(0), None
+        base, lane, last = known(0), None, known(0)
         for e, stride in zip(index, type.strides, strict=True):
-            b, more = self.split(e)
+            b, more, constant = self._terms(e)
             step = self.scalar(stride)
             base = self.add(base, self.multiply(b, step))
+            last = self.add(last, self.multiply(constant, step))
             if more is not None:
                 more = self.multiply(more, step)
                 lane = more if lane is None else self.add(lane, more)
+        late = isinstance(last.value, int) and last.bound <= MOST and lane is not None and not lane.is_zero
+        if not late or isinstance(base.value, int):
+            base, last = self.add(base, last), known(0)
         pointer = buffer if base.is_zero else self.b.elementwise(tt.AddPtrOp, self._first(buffer, base), buffer.type)
         if lane is None or lane.is_zero:
             return pointer
         offsets = self.ssa(lane)
         shape = shape_of(offsets.type)
-        return self.b.pure(tt.AddPtrOp, (self.b.fit(pointer, shape), offsets), tensor(buffer.type, shape))
+        pointer = self.b.pure(tt.AddPtrOp, (self.b.fit(pointer, shape), offsets), tensor(buffer.type, shape))
+        # addresses that are a known number apart are one in a register, the numbers are in the instructions
+        return pointer if last.is_zero else self.b.elementwise(tt.AddPtrOp, (pointer, self.ssa(last)), buffer.type)
+
+    def _terms(self, e: Dim) -> tuple[Number, Number | None, Number]:
+        """The scalar part of `e` without what is known of it, what lanes add, and what is known."""
+        base, lane, constant = known(0), None, known(0)
+        for term in e.args if isinstance(e, sympy.Add) else (e,):
+            b, more = self.split(term)
+            if isinstance(b.value, int):
+                constant = self.add(constant, b)
+            else:
+                base = self.add(base, b)
+            lane = more if lane is None else lane if more is None else self.add(lane, more)
+        return base, lane, constant
 
     def _first(self, buffer: SSAValue, base: Number) -> tuple[SSAValue, SSAValue]:
         return buffer, self.ssa(base)

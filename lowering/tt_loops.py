@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
+from xdsl.dialects.arith import ExtFOp
 from xdsl.dialects.builtin import AnyFloat, DictionaryAttr, IntegerAttr, f32, i32, i64
 from xdsl.ir import Operation, SSAValue
 
@@ -23,6 +24,13 @@ from .tt_scalar import HALVES, narrowed, widened
 
 if TYPE_CHECKING:
     from .tt_body import KernelBody
+
+
+_WIDE = 256
+"""Lanes of a tile for whose conditions it pays to write the last tile of a loop by itself."""
+
+UNROLL = "unroll"
+"""The attribute of a loop whose tiles are written out one after the other."""
 
 
 def tile_of(op: Operation, d: LoopDim) -> int:
@@ -45,10 +53,14 @@ class TileLoop:
         most = at_most(expr.product(at_most(d) or 1 << 31 for d in op.dims))
         self.positions = i32 if most is not None and most <= MOST else i64
         self.reductions: list[Reduction] = [
-            make(self.b, kind.data, f32 if isinstance(v.type, HALVES) else v.type, self.positions, op in body.rounded)
+            make(self.b, kind.data, f32 if isinstance(v.type, HALVES) else v.type, self.positions, self._rounded(v))
             for kind, v in zip(op.reduce.data, self.yields, strict=True)
         ]
         self.outer = len(body.axes)
+
+    def _rounded(self, v: SSAValue) -> bool:
+        """Whether a reduction of `v` may be a few units of f32 off: an f16 or bf16 is made of it, or was."""
+        return self.op in self.body.rounded or (isinstance(v.owner, ExtFOp) and isinstance(v.owner.input.type, HALVES))
 
     def _ordered(self, dims: list[LoopDim]) -> list[LoopDim]:
         """The dims with that of the scans innermost: the others are independent."""
@@ -110,7 +122,11 @@ class TileLoop:
         if self._fits(d):
             self._enter(d, lo, tile)
             return self._after_scans(depth, values, looped)
-        hi = index.scalar(d.hi)
+        if UNROLL in self.op.attributes and isinstance(d.lo, int) and isinstance(d.hi, int) and not self.scans:
+            return self._unrolled(depth, d.lo, d.hi, values)
+        hi, rest = index.scalar(d.hi), self._rest(d)
+        if rest is not None:
+            hi = known(rest)
         type = i64 if max(lo.bound, hi.bound) + tile > MOST else i32
         bounds = [index.ssa(n, type) for n in (lo, hi, known(tile))]
         carried = list(values)
@@ -122,7 +138,7 @@ class TileLoop:
         def step(i: SSAValue, state: Sequence[SSAValue]) -> list[SSAValue]:
             body.scans = body.scans | dict(zip(scans, state[count:], strict=True))
             written = set(body.written)
-            self._enter(d, Number(i, hi.bound), tile)
+            self._enter(d, Number(i, hi.bound), tile, whole=rest is not None)
             result = self._nest(depth + 1, list(state[:count]), True)
             if body.written - written:
                 # what a later turn reads may have been written in this one by another thread
@@ -130,20 +146,41 @@ class TileLoop:
             del body.axes[rank:]
             return [*result, *(body.scans[s] for s in scans)]
 
-        return self.b.loop(bounds[0], bounds[1], bounds[2], carried, step)[:count]
+        state = self.b.loop(bounds[0], bounds[1], bounds[2], carried, step)[:count]
+        return state if rest is None else self._unrolled(depth, rest, cast(int, d.hi), state)
+
+    def _rest(self, d: LoopDim) -> int | None:
+        """Where the last tile of a loop begins, if it is the only one with lanes that are no points: it comes after the
+        loop.
+        """
+        tile = self.tiles[d.name]
+        if self.scans or d.lo != 0 or not isinstance(d.hi, int) or d.hi % tile == 0 or tile < _WIDE:
+            return None
+        return d.hi // tile * tile
+
+    def _unrolled(self, depth: int, lo: int, hi: int, values: Sequence[SSAValue]) -> list[SSAValue]:
+        """A loop over tiles written out: what one loads is at hand where another loop over them loads it."""
+        d, rank, state = self.dims[depth], len(self.body.axes), list(values)
+        tile = self.tiles[d.name]
+        for start in range(lo, hi, tile):
+            self._enter(d, known(start), tile, whole=start + tile <= hi)
+            state = self._nest(depth + 1, state, True)
+            del self.body.axes[rank:]
+        return state
 
     def _after_scans(self, depth: int, values: Sequence[SSAValue], looped: bool) -> list[SSAValue]:
         if depth == len(self.dims) - 1:
             self.body.scans = self.body.scans | {s: self._first(s) for s in self.scans}
         return self._nest(depth + 1, values, looped)
 
-    def _enter(self, d: LoopDim, start: Number, tile: int) -> None:
+    def _enter(self, d: LoopDim, start: Number, tile: int, whole: bool = False) -> None:
+        """A dim from `start` on; `whole`: all lanes of its tile are points."""
         body = self.body
         if tile == 1:
             body.env[d.symbol] = Place(start)
             return
         index = Index(self.b, body.env)
-        end = None if multiple_of(d.extent, tile) else index.scalar(d.hi)
+        end = None if whole or multiple_of(d.extent, tile) else index.scalar(d.hi)
         body.add_axis(d, start, tile, end, tile if d.lo == 0 else 1)
 
     # Reductions

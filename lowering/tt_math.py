@@ -27,11 +27,15 @@ def is_double(x: SSAValue) -> bool:
 
 def libdevice(b: TtBuilder, name: str, *operands: SSAValue, result: Attribute | None = None) -> SSAValue:
     """`__nv_<name>` of f64, `__nv_<name>f` of f32."""
-    suffix = "" if is_double(operands[0]) else "f"
+    return external(b, f"__nv_{name}{'' if is_double(operands[0]) else 'f'}", *operands, result=result)
+
+
+def external(b: TtBuilder, symbol: str, *operands: SSAValue, result: Attribute | None = None) -> SSAValue:
+    """A function of libdevice, or an intrinsic of LLVM."""
     properties: dict[str, Attribute] = {
         "libname": StringAttr(""),
         "libpath": StringAttr(""),
-        "symbol": StringAttr(f"__nv_{name}{suffix}"),
+        "symbol": StringAttr(symbol),
         "pure": BoolAttr.from_bool(True),
     }
     element = element_of(operands[0].type) if result is None else result

@@ -62,7 +62,7 @@ class Reduction(Protocol):
 
 def make(b: TtBuilder, kind: str, type: Attribute, positions: IntegerType, rounded: bool = False) -> Reduction:
     """The reduction of a kind on f32, f64 or integers; `positions`: the type of positions in its domain. `rounded`:
-    f16 or bf16 are made of its results.
+    its results may be a few units off.
     """
     if kind in ("argmax", "argmin"):
         return _Best(b, kind, type, positions)
@@ -293,7 +293,7 @@ class _ExpSum(_Plain):
         return [most, total]
 
     def exp(self, x: SSAValue) -> SSAValue:
-        return tt_rounded.exp(self.b, x) if self.rounded else tt_math.MATH["exp"](self.b, x)
+        return tt_rounded.exp_of_sum(self.b, x) if self.rounded else tt_math.MATH["exp"](self.b, x)
 
     def results(self, state: State) -> list[SSAValue]:
         """Where the largest value is infinite, the difference to itself is NaN."""

@@ -14,6 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from ..dialects import tt
 from ..dialects.loop import ForOp, KernelOp, YieldOp, body_ops
 from ..dialects.tt_types import shape_of
+from . import tt_math
 from .tt_builder import TtBuilder
 
 _PASSING = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, arith.MaximumfOp, arith.MinimumfOp,
@@ -57,6 +58,12 @@ def _rounds(op: Operation, index: int, found: set[Operation]) -> bool:
 def exp(b: TtBuilder, x: SSAValue) -> SSAValue:
     """2**(x log2(e)), by ex2.approx."""
     return b.float(math.ExpOp, x)
+
+
+def exp_of_sum(b: TtBuilder, x: SSAValue) -> SSAValue:
+    """The same for a term of a sum that is at least 1: what is below 2**-126 is 0."""
+    power = b.float(arith.MulfOp, x, b.constant(1.4426950408889634, f32))
+    return tt_math.external(b, "llvm.nvvm.ex2.approx.ftz.f", power)
 
 
 def divide(b: TtBuilder, x: SSAValue, y: SSAValue) -> SSAValue:

@@ -33,16 +33,34 @@ def emit(b: TtBuilder, op: Operation, operands: Values, rounded: bool = False) -
     row = (ROUNDED.get(op.name) if rounded else None) or ROWS.get(op.name)
     if row is None:
         raise KernelError(f"no code for {op.name} ({describe_location(op.location)})")
-    if op.name in _FLOAT_OPS and isinstance(half := op.results[0].type, HALVES):
-        return narrowed(b, row(b, op, [widened(b, v) for v in operands]), half)
+    if isinstance(half := op.results[0].type, HALVES) and (op.name in _FLOAT_OPS or _has_wide(b, op, operands)):
+        wide = row(b, op, [widened(b, v) for v in operands])
+        value = narrowed(b, wide, half)
+        if op.name in _EXACT:
+            b.remember((_WIDE, value), wide)
+        return value
     if op.name == "arith.cmpf":
         operands = [widened(b, v) for v in operands]
     return row(b, op, operands)
 
 
+_WIDE = "wide"
+_EXACT = frozenset(
+    ("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf", "arith.negf", "math.absf", "arith.select")
+)
+"""Ops on half floats whose result in f32 is one already: it is used where it is widened again."""
+
+
+def _has_wide(b: TtBuilder, op: Operation, operands: Values) -> bool:
+    """Whether `op` selects what is known in f32."""
+    return op.name == "arith.select" and any(b.recall((_WIDE, v)) is not None for v in operands)
+
+
 def widened(b: TtBuilder, v: SSAValue) -> SSAValue:
     """A value for arithmetic: half floats as f32."""
-    return b.cast(arith.ExtFOp, v, f32) if isinstance(element_of(v.type), HALVES) else v
+    if not isinstance(element_of(v.type), HALVES):
+        return v
+    return b.recall((_WIDE, v)) or b.cast(arith.ExtFOp, v, f32)
 
 
 def narrowed(b: TtBuilder, v: SSAValue, type: Attribute) -> SSAValue:

@@ -2,9 +2,9 @@
 // A window over an image whose channels are neighbours: a tile of channels and columns goes through it point by point.
 // CHECK-LABEL: loop.kernel @window(
 // CHECK-SAME: tile = {d1 = 64 : i64, d3 = 32 : i64}
-// CHECK: loop.for [r0 = 3, r1 = 3] reduce [max] {
+// CHECK: loop.for [r0 = 3, r1 = 3] reduce [max] attributes {unroll} {
 loop.kernel @window(%x0: !sym.t<[64, 64, 112, 112], bf16, strides=[802816, 1, 7168, 64], device=cuda:0>) outs(%y0: !sym.t<[64, 64, 55, 55], bf16, strides=[193600, 1, 3520, 64], device=cuda:0>) sizes [] grid [d0 = 64, d1 = 64, d2 = 55, d3 = 55] {
-  %0 = loop.for [r0 = 3, r1 = 3] reduce [max] {
+  %0 = loop.for [r0 = 3, r1 = 3] reduce [max] attributes {unroll} {
     %1 = loop.load %x0[d0, d1, 2*d2 + r0, 2*d3 + r1] : !sym.t<[64, 64, 112, 112], bf16, strides=[802816, 1, 7168, 64], device=cuda:0>
     loop.yield %1 : bf16
   } : bf16
@@ -15,9 +15,9 @@ loop.kernel @window(%x0: !sym.t<[64, 64, 112, 112], bf16, strides=[802816, 1, 71
 // The same where columns are neighbours: windows overlap, so that lanes are points of the result all the same.
 // CHECK-LABEL: loop.kernel @columns(
 // CHECK-SAME: tile = {d2 = 2 : i64, d3 = 64 : i64}, warps = 4
-// CHECK: loop.for [r0 = 3, r1 = 3] reduce [max] {
+// CHECK: loop.for [r0 = 3, r1 = 3] reduce [max] attributes {unroll} {
 loop.kernel @columns(%x0: !sym.t<[64, 64, 112, 112], f32, device=cuda:0>) outs(%y0: !sym.t<[64, 64, 55, 55], f32, device=cuda:0>) sizes [] grid [d0 = 64, d1 = 64, d2 = 55, d3 = 55] {
-  %0 = loop.for [r0 = 3, r1 = 3] reduce [max] {
+  %0 = loop.for [r0 = 3, r1 = 3] reduce [max] attributes {unroll} {
     %1 = loop.load %x0[d0, d1, 2*d2 + r0, 2*d3 + r1] : !sym.t<[64, 64, 112, 112], f32, device=cuda:0>
     loop.yield %1 : f32
   } : f32
