@@ -154,15 +154,18 @@ def _cpu_name(options: Options) -> str:
     return "host" if options.target in NAMES else options.target
 
 
-def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None, candidate: int = 0) -> str:
+def pipeline(
+    options: Options, target: CpuTarget, gpu: GpuTarget | None = None, candidate: int = 0, variant: str = "default"
+) -> str:
     """The passes from aten to llvm with their options, as text; `gpu` for a module with tensors of a GPU, `candidate`
-    for products in another of the ways there are.
+    for products in another of the ways there are, `variant` for other kernels.
     """
     device = f" gpu={gpu.name}" if gpu else ""
     threads = str(options.threads).lower()
     invariant = options.batch_invariant
     numerics = "eager" if invariant else options.numerics
     products = "all" if invariant else options.products
+    other = f" variant={variant}" if variant != "default" else ""
     contract = str(numerics != "eager").lower()
     deterministic = " deterministic=true" if gpu and options.deterministic else ""
     whole = " parts=false" if invariant else ""
@@ -188,7 +191,7 @@ def pipeline(options: Options, target: CpuTarget, gpu: GpuTarget | None = None, 
             f"loop-schedule{{bits={target.vector_bits} {machine} amx={str(target.has_amx_bf16).lower()}{whole}}}",
             f"launch-together{{keep={target.l2}}}",
             "bufferize",
-            *([f"loop-tile{{target={gpu.name} candidate={candidate}{deterministic}{alike}}}"] if gpu else []),
+            *([f"loop-tile{{target={gpu.name} candidate={candidate}{other}{deterministic}{alike}}}"] if gpu else []),
             f"kernel-to-llvm{{target={_cpu_name(options)} threads={threads} contract={contract}}}",
             *(["kernel-to-tt"] if gpu else []),
             "host-to-llvm",
@@ -293,6 +296,11 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
         records = before.run(module)
         if options.products == "auto":
             _remember_products(module, options, target, gpu)
+        if gpu:
+            middle, rest = rest.split("loop-tile")
+            records += middle.run(module)
+            if not options.batch_invariant:
+                _remember_kernels(module, options, target, gpu)
         records += rest.run(module)
         stories = teller.stories() if teller is not None else []
         compilation = Compilation(native(module, target, gpu), records, stages=stages, stories=stories, **notes)
@@ -321,8 +329,28 @@ class _Ways:
         options = replace(self.options, products=products)
         run_passes(module, pipeline(options, self.target, self.gpu, candidate), verify=options.verify)
 
+    def tile(self, module: ModuleOp, *, variant: str) -> None:
+        """From kernels that have no tiles yet."""
+        passes = pipeline(self.options, self.target, self.gpu, variant=variant)
+        run_passes(module, passes[passes.index("loop-tile") :], verify=self.options.verify)
+
     def native(self, module: ModuleOp) -> NativeGraph:
         return native(module, self.target, self.gpu)
+
+
+def _remember_kernels(module: ModuleOp, options: Options, target: CpuTarget, gpu: GpuTarget) -> None:
+    """The same for the tiles of kernels with loops."""
+    from .codegen.cache import default_cache
+    from .codegen.cuda_target import has_gpu
+    from .codegen.tune_gpu import progress
+    from .codegen.tune_kernels import tune_kernels
+
+    ways, cache = _Ways(options, target, gpu), default_cache()
+    if not (options.autotune and has_gpu()):
+        tune_kernels(module, gpu, ways, cache, measure=False)
+        return
+    with progress() as tell:
+        tune_kernels(module, gpu, ways, cache, tell=tell)
 
 
 def _remember_products(module: ModuleOp, options: Options, target: CpuTarget, gpu: GpuTarget | None) -> None:
@@ -340,13 +368,14 @@ def _remember_products(module: ModuleOp, options: Options, target: CpuTarget, gp
             run_passes(program, pipeline(replace(options, products=products), target), verify=options.verify)
             return native(program, target)
 
-        from .codegen.tune_products import progress
+        from .codegen.tune_gpu import progress
 
         with progress() as tell:
             recall(module, target, default_cache(), build, tell)
         return
     from .codegen.cuda_target import has_gpu
-    from .codegen.tune_products import progress, tune
+    from .codegen.tune_gpu import progress
+    from .codegen.tune_products import tune
 
     ways, cache = _Ways(options, target, gpu), default_cache()
     if not (options.autotune and has_gpu()):

@@ -7,19 +7,16 @@ Triton, and given to passes as attributes of a module: `lamella.products` says w
 
 from __future__ import annotations
 
-import logging
 import pickle
-import statistics
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
 from ..dialects.hints import size_hints
-from ..dialects.tensor import TORCH_DTYPES, TensorType
+from ..dialects.tensor import TensorType
 from ..dialects.text import print_module
 from ..lowering.aten_choose_products import MEASURED, products_in
 from ..lowering.fuse_cost import Hints
@@ -31,26 +28,13 @@ from ..lowering.promotion import opmath
 from ..lowering.tile_contraction import TILED
 from .cache import Cache, cache_key, compiler_version
 from .cuda_target import code_key
-from .errors import CodegenError
-from .triton_compile import compile_kernels
-from .triton_module import kernel_sources
-
-log = logging.getLogger("lamella")
+from .tune_gpu import Tell, Way, compile_ways, note, times_of
 
 CANDIDATES = 6
 """Tiles that are tried for each product."""
 
-RUNS, ROUNDS = 10, 5
-"""Calls in one recording, and how often it is replayed."""
-
-CACHES = 128 << 20
-"""Bytes of arguments that the L2 cache does not hold."""
-
 DEFAULT = "default"
 """The tile of a kernel that is tiled like any other."""
-
-DECISIONS = "lamella.decisions"
-"""The module attribute of what is told to users."""
 
 FORMAT = "product 1"
 """Changes with Result, and with what is measured."""
@@ -93,36 +77,6 @@ class Result:
         return ", ".join(times if ours * GAIN <= self.library else times[::-1])
 
 
-@dataclass(frozen=True)
-class _Way:
-    """A program that is to be measured, lowered; `kind` and `tile` of its product, empty where that is a call."""
-
-    kind: str
-    tile: str
-    module: ModuleOp
-
-
-Tell = Callable[[str, int, int], None]
-
-
-@contextmanager
-def progress() -> Generator[Tell]:
-    """A bar on a terminal for each thing that is told."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bars:
-        tasks: dict[str, Any] = {}
-
-        def tell(what: str, done: int, of: int) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=of)
-            bars.update(tasks[what], completed=done)
-
-        yield tell
-
-
 def tune(
     module: ModuleOp,
     gpu: GpuTarget,
@@ -149,7 +103,7 @@ def tune(
             missing[kind] = key, part
     ways = {kind: _ways(part, compiler) for kind, (_, part) in missing.items()}
     if ways:
-        _compile([way for several in ways.values() for way in several], gpu, cache, tell)
+        compile_ways([way for several in ways.values() for way in several], gpu, cache, tell)
     for i, (kind, several) in enumerate(ways.items()):
         key, part = missing[kind]
         result = _measured(part, several, compiler)
@@ -160,6 +114,15 @@ def tune(
             tell("products measured", i + 1, len(ways))
     _note(module, found)
     return found
+
+
+def _measured(part: ModuleOp, ways: Sequence[Way], compiler: Compiler) -> Result | None:
+    """Times of the ways that work; None where the library's does not."""
+    (main,) = [o for o in part.ops if isinstance(o, FuncOp)]
+    times = times_of([cast(TensorType, a.type) for a in main.body.block.args], ways, compiler.native)
+    kind = next((way.kind for way in ways if way.kind), "")
+    library = times.pop("", None)
+    return None if library is None else Result(library, kind, times)
 
 
 def is_candidate(p: Product) -> bool:
@@ -177,24 +140,21 @@ def _note(module: ModuleOp, found: dict[str, Result]) -> None:
     tiles = {r.kind: StringAttr(r.best) for r in found.values() if r.kind and r.best != DEFAULT}
     if tiles:
         module.attributes[TILES] = DictionaryAttr(tiles)
-    before = module.attributes.get(DECISIONS)
-    kept = list(before.data) if isinstance(before, ArrayAttr) else []
-    told = [StringAttr(f"{kind}: {r}") for kind, r in found.items()]
-    module.attributes[DECISIONS] = ArrayAttr([*kept, *told])
+    note(module, [f"{kind}: {r}" for kind, r in found.items()])
 
 
-def _ways(part: ModuleOp, compiler: Compiler) -> list[_Way]:
+def _ways(part: ModuleOp, compiler: Compiler) -> list[Way]:
     """The library's way first, then ours, each with another tile."""
     called = part.clone()
     compiler.lower(called, products="none", candidate=0)
-    ways = [_Way("", "", called)]
+    ways = [Way("", "", called)]
     for i in range(CANDIDATES):
         copy = part.clone()
         compiler.lower(copy, products="all", candidate=i)
         kind, tile = tiled(copy) or ("", DEFAULT)
         if tile in {way.tile for way in ways}:
             break
-        ways.append(_Way(kind, tile, copy))
+        ways.append(Way(kind, tile, copy))
     return ways
 
 
@@ -206,66 +166,3 @@ def tiled(module: ModuleOp) -> tuple[str, str] | None:
             kind, tile = (cast(StringAttr, found.data[name]).data for name in ("kind", "tile"))
             return kind, tile
     return None
-
-
-def _compile(ways: Sequence[_Way], gpu: GpuTarget, cache: Cache, tell: Tell | None) -> None:
-    """Have the kernels of all ways compiled side by side. One that Triton does not compile is found out when it is to
-    run.
-    """
-    sources = [s for way in ways for s in kernel_sources(way.module)]
-    with suppress(CodegenError):
-        compile_kernels(
-            sources, gpu.sm, cache=cache, progress=lambda done, of, _: tell and tell("kernels compiled", done, of)
-        )
-
-
-def _measured(part: ModuleOp, ways: Sequence[_Way], compiler: Compiler) -> Result | None:
-    """Times of the ways that work; None where the library's does not."""
-    (main,) = [o for o in part.ops if isinstance(o, FuncOp)]
-    times: dict[str, float] = {}
-    try:
-        sets = _arguments([cast(TensorType, a.type) for a in main.body.block.args])
-        for way in ways:
-            with suppress(CodegenError):
-                times[way.tile] = microseconds(compiler.native(way.module), sets)
-    except RuntimeError as error:  # there is no memory for it, or what is launched does not fit
-        log.info("a product is not measured: %s", error)
-        return None
-    kind = next((way.kind for way in ways if way.kind), "")
-    library = times.pop("", None)
-    return None if library is None else Result(library, kind, times)
-
-
-def _arguments(types: Sequence[TensorType]) -> list[list[Any]]:
-    """Arguments, as often as it takes for the L2 cache to be of no use."""
-    import torch
-
-    def make(t: TensorType) -> Any:
-        dtype = getattr(torch, TORCH_DTYPES[t.dtype])
-        x = torch.empty_strided([int(n) for n in t.shape], [int(n) for n in t.strides], dtype=dtype, device=t.device)
-        return x.normal_() if x.is_floating_point() and x.element_size() > 1 else x.zero_()
-
-    first = [make(t) for t in types]
-    size = sum(x.nbytes for x in first)
-    return [first, *([x.clone() for x in first] for _ in range(min(RUNS - 1, CACHES // max(size, 1))))]
-
-
-def microseconds(graph: Callable[[list[Any]], Any], sets: Sequence[list[Any]]) -> float:
-    """Of one call, from recordings of several; the median."""
-    import torch
-
-    graph(list(sets[0]))
-    torch.cuda.synchronize()
-    recording = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(recording):
-        for i in range(RUNS):
-            graph(list(sets[i % len(sets)]))
-    times: list[float] = []
-    for _ in range(ROUNDS + 1):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        recording.replay()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end) * 1e3 / RUNS)
-    return statistics.median(times[1:])

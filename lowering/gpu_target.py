@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..dialects.user_error import LamellaError
-from .tile_held import HELD
+from .tile_held import SCRATCH
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class GpuTarget:
     @property
     def machine(self) -> str:
         """Options of `loop-fuse`. A row longer than what a program holds is read again, mostly from the L2 cache."""
-        caches = f"l1={64 << 10} l2={self.l2 // 16} l3={self.l2} hold={4 * HELD}"
+        caches = f"l1={64 << 10} l2={self.l2 // 16} l3={self.l2} hold={4 * SCRATCH}"
         times = f"launch=3.0 fork=0.0 speed={self.bandwidth / self.programs}"
         return f"{caches} threads={self.programs} rows=512 one_pass=true reuse=64 {times}"
 

@@ -23,12 +23,13 @@ from .gpu_target import GpuTarget
 from .host_devices import on_gpu
 from .schedule_access import collapse
 from .tile_choice import ROW, tile_kernel
-from .tile_contraction import tile_contraction
+from .tile_contraction import TILED, tile_contraction
 from .tile_invariant import tile_invariant
 from .tile_online import one_pass
 from .tile_order import order_programs
 from .tile_phases import DETERMINISTIC, split_phases
 from .tile_spill import spill
+from .tile_variants import VARIANTS, kind_of
 
 TILES = "lamella.tiles"
 """The module attribute: kind of contraction to tile, as `Tile.parse` reads it."""
@@ -38,9 +39,9 @@ TILES = "lamella.tiles"
 class LoopTile(ModulePass):
     """Choose tiles, warps and stages for kernels of CUDA tensors. `target` is a name of `GpuTarget.from_name`.
 
-    The module's attribute `lamella.tiles` has what measurements say of kinds of contractions. `tf32`: products of f32
-    matrices may be rounded to tf32. `candidate`: of the tiles that contractions may have, the one of that number, the
-    model's choice being 0.
+    The module's attribute `lamella.tiles` has what measurements say of kinds of contractions and of other kernels.
+    `tf32`: products of f32 matrices may be rounded to tf32. `candidate`: of the tiles that contractions may have, the
+    one of that number, the model's choice being 0.
     """
 
     name = "loop-tile"
@@ -48,6 +49,8 @@ class LoopTile(ModulePass):
     target: str = "sm_90"
     tf32: bool = False
     candidate: int = 0
+    variant: str = "default"
+    """Of `tile_variants`, how other kernels with loops are tiled."""
     deterministic: bool = False
     """Sums of floats keep their order where data or windows say where they go: no atomic updates."""
     invariant: bool = False
@@ -76,18 +79,25 @@ class LoopTile(ModulePass):
             known = Hints(dict(zip(sizes, map(whole.size, first), strict=False))) if first else whole
             if self.deterministic:
                 kernel.attributes[DETERMINISTIC] = UnitAttr()
+            kind = kind_of(kernel) if measured or self.variant != "default" else ""
+            chosen = measured.get(kind, self.variant) if kind else "default"
+            variant = VARIANTS.get(chosen, VARIANTS["default"])
             parts = split_phases(kernel, launches[name])
             for part in parts:
                 if len(parts) == 1:
                     spill(part, launches[name])
                 collapse(part, known)
-                one_pass(part, ROW, tile_choice.HELD_ROW)
+                held = tile_choice.HELD_ROW if chosen == "default" else variant.held
+                one_pass(part, ROW, ROW if self.invariant else held)
                 if self.invariant:
                     tile_invariant(part, target, known, tf32=self.tf32)
                 elif not tile_contraction(
                     part, target, known, tf32=self.tf32, candidate=self.candidate, measured=measured
                 ):
-                    tile_kernel(part, target, known)
+                    tile_kernel(part, target, known, variant)
+                    if chosen != "default":
+                        told = {"kind": StringAttr(kind), "tile": StringAttr(chosen)}
+                        part.attributes[TILED] = DictionaryAttr(told)
         placed = {k.sym_name.data: k for k in op.ops if isinstance(k, KernelOp) and on_gpu(k)}
         self.statistics["backwards"] = order_programs(op, placed, target, whole)
         self.statistics["kernels"] = len(kernels)

@@ -22,6 +22,7 @@ from .schedule_access import accesses, buffer_of, stride
 from .tile_extent import at_most
 from .tile_held import HELD, WASTE, Chunks, chunks
 from .tile_shape import KernelShape
+from .tile_variants import VARIANTS, Variant
 from .tt_forms import HELD as HELD_SIZES
 from .tt_forms import MULTIPLE
 from .tt_loops import UNROLL
@@ -43,7 +44,7 @@ UNROLLED = 2048
 CHUNK = 2048
 """Elements that a program has at hand of a longer one."""
 
-AGAIN = 16 << 10
+AGAIN = 32 << 10
 """Elements that a program has at hand of a row that it goes through again, half as many where they are of two bytes:
 the fewer programs there are at a time, the more of their rows are still in the L2 cache."""
 
@@ -56,7 +57,7 @@ COLUMNS = 512
 BLOCK = 4096
 """Elements of these columns that it has at hand."""
 
-COLUMN_EACH = 32
+COLUMN_EACH = 64
 """Of these, for a thread."""
 
 FLAT = 2048
@@ -65,7 +66,7 @@ FLAT = 2048
 GAPS = 128
 """Elements of a tile whose lanes read with gaps, times those for a thread."""
 
-GAPS_EACH = 1
+GAPS_EACH = 2
 """Elements of such a tile for a thread."""
 
 FLAT_EACH = 16
@@ -84,9 +85,9 @@ SMALL = 1024
 """Elements of a tile that several short rows make up."""
 
 
-def tile_kernel(kernel: KernelOp, target: GpuTarget, hints: Hints) -> None:
+def tile_kernel(kernel: KernelOp, target: GpuTarget, hints: Hints, variant: Variant = VARIANTS["default"]) -> None:
     """Set `tile`, `warps` and `stages` of a kernel and `tile` of its loops."""
-    Tiling(kernel, target, hints).choose()
+    Tiling(kernel, target, hints, variant).choose()
 
 
 def power(n: int) -> int:
@@ -97,8 +98,11 @@ def power(n: int) -> int:
 class Tiling(KernelShape):
     """The choice for one kernel."""
 
-    def __init__(self, kernel: KernelOp, target: GpuTarget, hints: Hints) -> None:
+    def __init__(
+        self, kernel: KernelOp, target: GpuTarget, hints: Hints, variant: Variant = VARIANTS["default"]
+    ) -> None:
         super().__init__(kernel, target, hints)
+        self.variant = variant
         self._is_long = False
         self.threads: int | None = None
         """Of a program, where they are chosen with its tiles."""
@@ -210,8 +214,8 @@ class Tiling(KernelShape):
         elements = 1
         for chain in self._chains():
             elements = max(elements, self._row(chain, vector))
-        if elements < SMALL:
-            elements *= self._several(SMALL // elements)
+        if elements < self._scaled(SMALL):
+            elements *= self._several(self._scaled(SMALL) // elements)
         return elements
 
     def _row(self, chain: list[tuple[ForOp, LoopDim]], vector: LoopDim | None) -> int:
@@ -232,11 +236,11 @@ class Tiling(KernelShape):
             return self._fill(chain, vector, whole)
         self._is_long = True
         if not self._read_again():
-            return self._fill(chain, vector, CHUNK)
+            return self._fill(chain, vector, self._scaled(CHUNK))
         self._hint_caches()
         self.registers = 64
         half = 2 if vector is not None and self._narrow(vector) < 4 else 1
-        return self._fill(chain, vector, AGAIN // half // power(self._carried()))
+        return self._fill(chain, vector, self._scaled(AGAIN // half // power(self._carried())))
 
     def _chunks(self, vector: LoopDim | None) -> Chunks | None:
         """How all rows are held, if they are alike and several loops read them."""
@@ -246,11 +250,17 @@ class Tiling(KernelShape):
             return None
         if (not self.kept and not self._again()) or any(isinstance(o, ScanOp) for o in body_ops(self.kernel.body)):
             return None
-        found = {chunks([d for _, d in chain], self._narrow(vector), HELD_ROW) for chain in chains}
+        found = {chunks([d for _, d in chain], self._narrow(vector), self._held_row()) for chain in chains}
         whole = all(len(self.kept & {d.name for _, d in chain}) in (0, len(chain)) for chain in chains)
         alike = len({tuple(d.extent for _, d in chain) for chain in chains}) == 1
         ends = all(chain[-1][1].name == vector.name or self._weight(chain[-1][1], self.found) for chain in chains)
         return found.pop() if whole and alike and ends and len(found) == 1 else None
+
+    def _held_row(self) -> int:
+        return HELD_ROW if self.variant.held == HELD else self.variant.held
+
+    def _scaled(self, elements: int) -> int:
+        return max(int(elements * self.variant.tile), 1)
 
     def _hint_caches(self) -> None:
         """Rows that are read again are to stay in the L2 cache until they are read last; what is written need not."""
@@ -317,7 +327,7 @@ class Tiling(KernelShape):
         )
         while held * self.tiles[vector.name] > ROW and self.tiles[vector.name] > 1:
             self.tiles[vector.name] //= 2
-        budget = max(1, BLOCK // self.tiles[vector.name])
+        budget = max(1, self._scaled(BLOCK) // self.tiles[vector.name])
         return self.tiles[vector.name] * max(self._fill(chain, None, budget) for chain in chains)
 
     # The result
@@ -332,6 +342,7 @@ class Tiling(KernelShape):
             _set(o, tiles)
         least = 1 if elements < 1024 else 2 if self.loops else 4
         warps = min(max(elements // (32 * per_thread), least), 32) if self.threads is None else self.threads // 32
+        warps = min(max(int(warps * self.variant.threads), 1), 32)
         self.kernel.attributes["warps"] = IntegerAttr(warps, i64)
         if self.registers is not None:
             self.kernel.attributes["registers"] = IntegerAttr(self.registers, i64)

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..dialects.loop import LoopDim
+from .tile_extent import at_most
 
-HELD = 26 << 10
-"""Elements of the longest row that is held: two programs of such rows fit a processor, and one loads while the other
-one computes.
-"""
+HELD = 52 << 10
+"""Elements of the longest row that is held: by 512 threads that have 128 registers each."""
+
+SCRATCH = HELD // 2
+"""Elements of a row that loops hand on to each other: two programs of such rows fit a processor."""
 
 EACH = 104
 """Elements of a row for a thread at most: of 128 registers."""
@@ -24,8 +26,13 @@ EACH = 104
 WASTE = 1.125
 """Lanes for each point beyond which a row is not one tile."""
 
+_THREADS = 512
+
 _TILES = 64
 """Tiles that are written out at most."""
+
+_NEIGHBOURS = 128
+"""Bytes that lie together in memory, of each tile at least."""
 
 
 @dataclass(frozen=True)
@@ -41,22 +48,31 @@ def chunks(dims: Sequence[LoopDim], narrow: int, most: int) -> Chunks | None:
     """Tiles of up to two dims, of which memory is contiguous along the last one, with elements of `narrow` bytes; None
     where a row has more than `most` points or its length is no number.
     """
-    sizes = [d.hi for d in dims if d.lo == 0 and isinstance(d.hi, int)]
-    if len(sizes) != len(dims) or not 1 <= len(sizes) <= 2:
+    sizes = [at_most(d) for d in dims]
+    if not 1 <= len(sizes) <= 2 or not all(isinstance(d.lo, int) and d.lo == 0 for d in dims[-1:]):
         return None
-    *outer, n = sizes
-    m = outer[0] if outer else 1
+    *outer, n = (size or 0 for size in sizes)
+    m, free = (outer[0], dims[0].lo == 0) if outer else (1, True)
+    if not 0 < m * n <= most:
+        return None
     threads = 32
-    while threads < 512 and m * n > threads * (EACH if threads >= 256 else 64 // narrow):
+    while threads < _THREADS and m * n > threads * (EACH if threads >= 256 else 64 // narrow):
         threads *= 2
+    for t in (threads, threads // 2, threads * 2):
+        found = [c for k in range(3, 13) if (c := _tiled(m, n, free, 1 << k, t, narrow)) is not None]
+        if found and 32 <= t <= _THREADS:
+            return min(found, key=lambda c: (c.lanes, -c.tiles[-1]))
+    return None
+
+
+def _tiled(m: int, n: int, free: bool, inner: int, threads: int, narrow: int) -> Chunks | None:
+    """`inner` elements along the last dim, and as many along the other as all threads read at once; `free`: there may be
+    several such tiles along that.
+    """
     at_once = threads * 16 // narrow
-    best: Chunks | None = None
-    inner = at_once
-    while inner >= 64:
-        across = at_once // inner
-        lanes = -(-n // inner) * inner * -(-m // across) * across
-        if across <= m and (best is None or lanes < best.lanes):
-            best = Chunks((across, inner) if outer else (inner,), lanes, threads)
-        inner //= 2
-    fits = best is not None and m * n <= most and best.lanes <= threads * EACH and best.lanes <= WASTE * m * n
-    return best if fits and best is not None and best.lanes // at_once <= _TILES else None
+    across = at_once // inner
+    if across == 0 or across > m or (across < m and not free) or inner * narrow < _NEIGHBOURS:
+        return None
+    lanes = -(-n // inner) * inner * -(-m // across) * across
+    fits = lanes <= threads * EACH and lanes <= WASTE * m * n and lanes // at_once <= _TILES
+    return Chunks((across, inner)[-1 if m == 1 else -2 :], lanes, threads) if fits else None

@@ -60,6 +60,9 @@ class _Tiling(Tiling):
     def _read_again(self) -> int:
         return 0  # what else a kernel computes of a row does not matter
 
+    def _chunks(self, vector: LoopDim | None) -> None:
+        return None
+
     def _several(self, most: int) -> int:
         return 1
 

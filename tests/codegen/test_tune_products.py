@@ -13,7 +13,7 @@ import torch
 from xdsl.dialects.builtin import DictionaryAttr
 
 from lamella import driver
-from lamella.codegen import tune_products
+from lamella.codegen import tune_gpu
 from lamella.codegen.cache import Cache
 from lamella.codegen.cuda_interpreted import InterpretedGpu
 from lamella.codegen.errors import CodegenError
@@ -52,9 +52,9 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     def run(times: list[float], cache: Cache, text: str = TEXT, **how: Any) -> Any:
         gpu = InterpretedGpu()
         timer = Timer(gpu, times)
-        monkeypatch.setattr(tune_products, "microseconds", timer)
-        monkeypatch.setattr(tune_products, "CACHES", 0)
-        monkeypatch.setattr(tune_products, "compile_kernels", lambda sources, sm, **_: None)
+        monkeypatch.setattr(tune_gpu, "microseconds", timer)
+        monkeypatch.setattr(tune_gpu, "CACHES", 0)
+        monkeypatch.setattr(tune_gpu, "compile_kernels", lambda sources, sm, **_: None)
         made = torch.empty_strided
         monkeypatch.setattr(torch, "empty_strided", lambda *a, **k: made(*a, **{**k, "device": "cpu"}))
         module = parse_module(text)

@@ -164,3 +164,67 @@ builtin.module {
 // CHECK: loop.kernel
 // CHECK-NOT: tile
 // CHECK: host.func
+
+// -----
+
+// A row that two loops read, of which no power of two is the length, is held in tiles that are written out.
+builtin.module {
+  func.func @main(%x: !sym.t<[4096, 20000], f32, device=cuda:0>) -> !sym.t<[4096, 20000], f32, device=cuda:0> {
+    %0 = loop.nest [d0 = 4096] reduce [r0 = 20000] combine [add] {
+      %1 = loop.load %x[d0, r0] : !sym.t<[4096, 20000], f32, device=cuda:0>
+      loop.yield %1 : f32
+    } : !sym.t<[4096], f32, device=cuda:0>
+    %2 = loop.nest [d0 = 4096, d1 = 20000] {
+      %3 = loop.load %x[d0, d1] : !sym.t<[4096, 20000], f32, device=cuda:0>
+      %4 = loop.load %0[d0] : !sym.t<[4096], f32, device=cuda:0>
+      %5 = arith.subf %3, %4 : f32
+      loop.yield %5 : f32
+    } : !sym.t<[4096, 20000], f32, device=cuda:0>
+    func.return %2 : !sym.t<[4096, 20000], f32, device=cuda:0>
+  }
+}
+// CHECK: loop.kernel @{{.*}} grid [d0 = 4096] attributes {{.*}}warps = 8 : i64, registers = 128 : i64
+// CHECK: loop.for {{.*}} reduce [add] attributes {unroll, tile = {d1 = 1024 : i64}}
+// CHECK: loop.for [d1 = 20000] attributes {unroll, tile = {d1 = 1024 : i64}}
+
+// -----
+
+// One that is too long is read again, by programs of which a processor has several.
+builtin.module {
+  func.func @main(%x: !sym.t<[4096, 90000], f32, device=cuda:0>) -> !sym.t<[4096, 90000], f32, device=cuda:0> {
+    %0 = loop.nest [d0 = 4096] reduce [r0 = 90000] combine [add] {
+      %1 = loop.load %x[d0, r0] : !sym.t<[4096, 90000], f32, device=cuda:0>
+      loop.yield %1 : f32
+    } : !sym.t<[4096], f32, device=cuda:0>
+    %2 = loop.nest [d0 = 4096, d1 = 90000] {
+      %3 = loop.load %x[d0, d1] : !sym.t<[4096, 90000], f32, device=cuda:0>
+      %4 = loop.load %0[d0] : !sym.t<[4096], f32, device=cuda:0>
+      %5 = arith.subf %3, %4 : f32
+      loop.yield %5 : f32
+    } : !sym.t<[4096, 90000], f32, device=cuda:0>
+    func.return %2 : !sym.t<[4096, 90000], f32, device=cuda:0>
+  }
+}
+// CHECK: loop.kernel @{{.*}} grid [d0 = 4096] attributes {{.*}}warps = 16 : i64, registers = 64 : i64
+// CHECK: loop.load %{{.*}} attributes {evict = "last"}
+// CHECK: loop.load %{{.*}} attributes {evict = "first"}
+
+// -----
+
+// What a launch has just written in order is read from its end on: that is still in the L2 cache.
+builtin.module {
+  func.func @main(%x: !sym.t<[100000000], f32, device=cuda:0>) -> (!sym.t<[100000000], f32, device=cuda:0>, !sym.t<[1000], f32, device=cuda:0>) {
+    %0 = loop.nest [d0 = 100000000] {
+      %1 = loop.load %x[d0] : !sym.t<[100000000], f32, device=cuda:0>
+      %2 = arith.addf %1, %1 : f32
+      loop.yield %2 : f32
+    } : !sym.t<[100000000], f32, device=cuda:0>
+    %3 = loop.nest [d0 = 1000] reduce [r0 = 100000] combine [add] {
+      %4 = loop.load %0[100000*d0 + r0] : !sym.t<[100000000], f32, device=cuda:0>
+      loop.yield %4 : f32
+    } : !sym.t<[1000], f32, device=cuda:0>
+    func.return %0, %3 : !sym.t<[100000000], f32, device=cuda:0>, !sym.t<[1000], f32, device=cuda:0>
+  }
+}
+// CHECK: loop.kernel @{{.*}}grid [d0 = 100000000] attributes {{.*}} stages = 3 : i64} {
+// CHECK: loop.kernel @{{.*}}grid [d0 = 1000] attributes {{.*}} stages = 3 : i64, reverse} {
