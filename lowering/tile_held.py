@@ -66,8 +66,8 @@ def chunks(dims: Sequence[LoopDim], narrow: int, most: int) -> Chunks | None:
 
 
 def _tiled(m: int, n: int, free: bool, inner: int, threads: int, narrow: int) -> Chunks | None:
-    """`inner` elements along the last dim, and as many along the other as all threads read at once; `free`: there may be
-    several such tiles along that.
+    """`inner` elements along the last dim, and as many along the other as all threads read at once; `free`: there may
+    be several such tiles along that.
     """
     at_once = threads * 16 // narrow
     across = at_once // inner

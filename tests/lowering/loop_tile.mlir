@@ -205,7 +205,7 @@ builtin.module {
     func.return %2 : !sym.t<[4096, 90000], f32, device=cuda:0>
   }
 }
-// CHECK: loop.kernel @{{.*}} grid [d0 = 4096] attributes {{.*}}warps = 16 : i64, registers = 64 : i64
+// CHECK: loop.kernel @{{.*}} grid [d0 = 4096] attributes {{.*}}warps = 32 : i64, registers = 64 : i64
 // CHECK: loop.load %{{.*}} attributes {evict = "last"}
 // CHECK: loop.load %{{.*}} attributes {evict = "first"}
 
