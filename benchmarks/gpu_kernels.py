@@ -203,6 +203,9 @@ class Program:
                 pass
             case host.ArenaOp():
                 values[op.res] = torch.empty(int(op.bytes[0]), dtype=torch.uint8, device="cuda")
+            case host.LendOp():
+                storage = values[op.source].untyped_storage()
+                values[op.res] = torch.empty(0, dtype=torch.uint8, device="cuda").set_(storage)
             case host.EmptyOp():
                 t, layout = op.res.type, layout_of(op.res.type)
                 values[op.res] = torch.empty_strided(*layout, dtype=dtype_of(t), device="cuda")

@@ -85,7 +85,7 @@ class Program:
 
     def _step(self, op: Any) -> None:
         match op:
-            case host.CheckOp() | host.DropOp() | host.ArenaOp():
+            case host.CheckOp() | host.DropOp() | host.ArenaOp() | host.LendOp():
                 pass
             case host.EmptyOp() | host.SlotOp():
                 t = op.res.type
