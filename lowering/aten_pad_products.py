@@ -2,7 +2,8 @@
 
 The tensor memory accelerator and the wide loads that the fast kernels of cuBLAS use need such rows; without them it
 takes one that is several times slower. A size that is the contiguous one of an operand or of the result is rounded up,
-the operands are padded with zeros, and the result is cut to size. This is done where the model of time below says that
+the operands are padded with zeros, and the result is cut to size. A tensor that is padded for several products, or for
+one as it is and for another transposed, is padded once. This is done where the model of time below says that
 the copies cost less than the slow product: for a vocabulary of 50257, a fifth of the time is left. Products that
 become kernels of ours (`aten-choose-products`) stay as they are.
 
@@ -48,10 +49,15 @@ class AtenPadProducts(ModulePass):
         hints = Hints(size_hints(op))
         calls = (o for body in bodies(op) for o in body.block.ops if isinstance(o, AtenOp) and MARK not in o.attributes)
         products = [o for o in calls if o.name in PRODUCTS]
-        self.statistics["products"] = sum(_pad(o, hints) for o in products)
+        made: _Made = {}
+        self.statistics["products"] = sum(_pad(o, hints, made) for o in products)
 
 
-def _pad(op: AtenOp, hints: Hints) -> bool:
+_Made = dict[tuple[SSAValue, tuple[Dim, ...]], SSAValue]
+"""Padded tensors, by what they were and the shape."""
+
+
+def _pad(op: AtenOp, hints: Hints, made: _Made) -> bool:
     """Replace a product by one of padded operands, if that pays."""
     a, b = (cast(SSAValue, op.arg(name)) for name in PRODUCTS[op.name])
     ta, tb, result = cast(TensorType, a.type), cast(TensorType, b.type), op.results[0]
@@ -64,25 +70,29 @@ def _pad(op: AtenOp, hints: Hints) -> bool:
     unit = ROW_BYTES // itemsize(t.dtype)
     contiguous = {_contiguous(ta, m, k), _contiguous(tb, k, n), n}
     new_k, new_n = (_rounded(size, unit) if size in contiguous else size for size in (k, n))
-    if (new_k, new_n) == (k, n):
+    new_m = _rounded(m, unit) if type(m) is int and _rows_contiguous(ta) else m
+    if (new_m, new_k, new_n) == (m, k, n):
         return False
-    wide, long = new_n != n, new_k != k
-    padded = [(ta, (m, new_k))] * long + [(tb, (new_k, new_n))] * (wide or long) + [(t, (m, new_n))] * wide
+    high, wide, long = new_m != m, new_n != n, new_k != k
+    factors = [(a, ta, (new_m, new_k))] * (high or long) + [(b, tb, (new_k, new_n))] * (wide or long)
+    padded = [(v, shape) for x, v, shape in factors if _key(x, shape) not in made] + [(t, (m, new_n))] * wide
     flops = 2 * hints.size(m) * hints.size(k) * hints.size(n)
     copied = sum(2 * itemsize(v.dtype) * hints.size(shape[0]) * hints.size(shape[1]) for v, shape in padded)
     saved = flops / SLOW_FLOPS_PER_US - flops / FAST_FLOPS_PER_US
     if saved <= copied / COPY_BYTES_PER_US + COPY_US * len(padded):
         return False
-    given = {PRODUCTS[op.name][0]: _padded(a, (m, new_k), op), PRODUCTS[op.name][1]: _padded(b, (new_k, new_n), op)}
+    first, second = PRODUCTS[op.name]
+    given = {first: _padded(a, (new_m, new_k), op, made), second: _padded(b, (new_k, new_n), op, made)}
     if op.name == "aten.addmm":
         bias = cast(SSAValue, op.arg("self"))
         shape = cast(TensorType, bias.type).shape
-        last = new_n if shape and shape[-1] == n else None
-        given["self"] = bias if last is None else _padded(bias, (*shape[:-1], last), op)
+        sizes = zip(reversed(shape), ((n, new_n), (m, new_m)), strict=False)
+        given["self"] = _padded(bias, tuple(new if d == old else d for d, (old, new) in sizes)[::-1], op, made)
     arguments = [given.get(s.name, v) for s, v in zip(op.schema.args, op.args(), strict=True)]
-    product = type(op).call(arguments, [t.with_(shape=(m, new_n), strides=None)], op.location)
-    _before(op, product)
-    value = product.results[0]
+    product = type(op).call(arguments, [t.with_(shape=(new_m, new_n), strides=None)], op.location)
+    value = _before(op, product)
+    if high:  # rows in front of others are where they would be without these
+        value = _before(op, _call("aten.slice.Tensor", op, [value, 0, 0, m], t.with_(shape=(m, new_n), strides=None)))
     if wide:
         cut = t.with_(shape=(m, n), strides=(new_n, 1))
         value = _before(op, _call("aten.slice.Tensor", op, [value, 1, 0, n], cut))
@@ -92,6 +102,11 @@ def _pad(op: AtenOp, hints: Hints) -> bool:
     op.detach()
     op.erase()
     return True
+
+
+def _rows_contiguous(t: TensorType) -> bool:
+    """Whether rows, not columns, are the contiguous dim of a matrix."""
+    return t.strides[0] == 1 and t.strides[1] != 1
 
 
 def _contiguous(t: TensorType, rows: Dim, columns: Dim) -> Dim | None:
@@ -104,11 +119,37 @@ def _rounded(size: Dim, unit: int) -> int:
     return -(-size // unit) * unit
 
 
-def _padded(v: SSAValue, shape: tuple[Dim, ...], op: AtenOp) -> SSAValue:
+def _transposed(v: SSAValue) -> SSAValue | None:
+    """The matrix of which this is the transpose."""
+    op = v.owner
+    if not isinstance(op, AtenOp):
+        return None
+    is_transpose = op.name == "aten.t" or (op.name == "aten.permute" and op.arg("dims") == (1, 0))
+    return cast(SSAValue, op.arg("self")) if is_transpose else None
+
+
+def _key(v: SSAValue, shape: tuple[Dim, ...]) -> tuple[SSAValue, tuple[Dim, ...]]:
+    """What is padded for a matrix to have this shape."""
+    source = _transposed(v)
+    return (v, shape) if source is None else (source, shape[::-1])
+
+
+def _padded(v: SSAValue, shape: tuple[Dim, ...], op: AtenOp, made: _Made) -> SSAValue:
     """The tensor with zeros behind it in the dims that grow; in the same order in memory."""
     t = cast(TensorType, v.type)
     if t.shape == shape:
         return v
+    source = _transposed(v)
+    if source is not None:
+        padded = _padded(source, shape[::-1], op, made)
+        strides = cast(TensorType, padded.type).strides[::-1]
+        return _before(op, _call("aten.t", op, [padded], t.with_(shape=shape, strides=strides)))
+    if (v, shape) not in made:
+        made[v, shape] = _pad_behind(v, t, shape, op)
+    return made[v, shape]
+
+
+def _pad_behind(v: SSAValue, t: TensorType, shape: tuple[Dim, ...], op: AtenOp) -> SSAValue:
     behind: list[Dim] = []
     for old, new in zip(reversed(t.shape), reversed(shape), strict=True):
         behind += [0, expr.normal(new - old)]  # pyright: ignore[reportOperatorIssue]

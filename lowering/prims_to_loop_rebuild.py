@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -87,12 +88,24 @@ class Rebuild:
             return known
         access = self._accesses[old]
         found = None if fresh and access.copied else alias(access, tensor_type(old))
+        if found is None and not fresh:
+            found = self._turned(old, user)
         if found is None:
             return self.copied(old, user)
         new = self._view(found, old, tensor_type(old), user)
         if not access.copied:  # another use may want it fresh
             self._values[old] = new
         return new
+
+    def _turned(self, old: SSAValue, user: Operation) -> Layout | None:
+        """Where the elements of a transposed tensor lie, if it is copied as what it transposes is, once for both."""
+        op = old.owner
+        if not isinstance(op, prims.TransposeOp):
+            return None
+        type, source = tensor_type(old), tensor_type(op.operand)
+        if type.strides != tuple(source.strides[d] for d in cast("tuple[int, ...]", op.perm.data)):
+            return None
+        return Layout(self.value(op.operand, user), 0, type.strides)
 
     def copied(self, old: SSAValue, user: Operation) -> SSAValue:
         """A new value for the view `old` that shares no storage with anything."""

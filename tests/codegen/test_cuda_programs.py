@@ -14,6 +14,7 @@ from lamella.codegen.cuda_interpreted import InterpretedGpu
 from lamella.codegen.runtime import NativeGraph
 from lamella.dialects.tensor import DTYPE_OF_TORCH, TensorType
 from lamella.dialects.text import parse_module, print_module
+from lamella.lowering import aten_pad_products
 from lamella.lowering.options import Options
 
 OPTIONS = Options(target="sm_90", cache=False)
@@ -203,6 +204,31 @@ def test_buffers_that_lie_in_results(gpu: InterpretedGpu) -> None:
     for _ in range(2):
         (z,) = gpu.run(compiled(gpu, text), [x])
         torch.testing.assert_close(z, (e @ c @ e).expand(4, 128, 128))
+
+
+def test_gradients_of_padded_rows(gpu: InterpretedGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gradient whose rows are not aligned, as it is and transposed: padded once, and cut without a copy."""
+    monkeypatch.setattr(aten_pad_products, "COPY_US", -1.0)  # it pays for small ones too
+    g, x, w = on(S0, 64, 65, dtype="bf16"), on(S0, 64, 16, dtype="bf16"), on(S0, 65, 16, dtype="bf16")
+    turned = on(S0, 65, 64, dtype="bf16", strides=(1, 65))
+    text = f"""
+        func.func @main(%g: {g}, %x: {x}, %w: {w}) -> ({w}, {x}) {{
+          %h = aten.neg(%g) : ({g}) -> {g}
+          %t = aten.t(%h) : ({g}) -> {turned}
+          %r = aten.mm(%t, %x) : ({turned}, {x}) -> {w}
+          %s = aten.mm(%h, %w) : ({g}, {w}) -> {x}
+          func.return %r, %s : {w}, {x}
+        }}
+        """
+    module = parse_module(text)
+    driver.run_passes(module, driver.pipeline(OPTIONS, TARGET, GPU).partition(",kernel-to-llvm")[0])
+    assert len([k for k in module.ops if k.name == "loop.kernel"]) == 2  # of the gradient, with the sign, and of %w
+    graph = compiled(gpu, text)
+    a, b, c = torch.randn(64, 65).bfloat16(), torch.randn(64, 16).bfloat16(), torch.randn(65, 16).bfloat16()
+    r, s = gpu.run(graph, [a, b, c])
+    torch.testing.assert_close(r, -a.t() @ b, rtol=2e-2, atol=0.1)
+    torch.testing.assert_close(s, -a @ c, rtol=2e-2, atol=0.1)
+    assert r.is_contiguous() and r.shape == (65, 16)
 
 
 def test_changed_argument(gpu: InterpretedGpu) -> None:

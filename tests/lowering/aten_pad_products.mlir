@@ -47,4 +47,22 @@ func.func @left(%x: !sym.t<[16, 100], bf16, device=cuda:0>, %w: !sym.t<[100, 33]
   %v = aten.mm(%c, %ct) : (!sym.t<[8192, 4095], bf16>, !sym.t<[4095, 8192], bf16, strides=[1, 4095]>) -> !sym.t<[8192, 8192], bf16>
   func.return %k, %r, %s, %u, %v : !sym.t<[8192, 50257], bf16, device=cuda:0>, !sym.t<[16, 33], bf16, device=cuda:0>, !sym.t<[8192, 8192], bf16, device=cuda:0>, !sym.t<[8192, 8192], f32, device=cuda:0>, !sym.t<[8192, 8192], bf16>
 }
+
+// Two gradients of one tensor, as it is and transposed, whose rows are padded once: the columns of the one factor are
+// the rows of the other. Rows behind the last are cut off without a copy.
+// CHECK-LABEL: func.func @gradients(
+// CHECK: [[G:%\w+]] = aten.constant_pad_nd(%g, [0, 7, 0, 0]) : (!sym.t<[8192, 50257], bf16, device=cuda:0>) -> !sym.t<[8192, 50264], bf16, device=cuda:0>
+// CHECK-NEXT: [[T:%\w+]] = aten.t([[G]]) : {{.*}} -> !sym.t<[50264, 8192], bf16, strides=[1, 50264], device=cuda:0>
+// CHECK-NEXT: [[P:%\w+]] = aten.mm([[T]], %x) : {{.*}} -> !sym.t<[50264, 768], bf16, device=cuda:0>
+// CHECK-NEXT: [[R:%\w+]] = aten.slice.Tensor([[P]], start = 0, end = 50257) : {{.*}} -> !sym.t<[50257, 768], bf16, device=cuda:0>
+// CHECK-NOT: aten.constant_pad_nd(%g
+// CHECK: [[W:%\w+]] = aten.constant_pad_nd(%w, [0, 0, 0, 7])
+// CHECK-NEXT: [[S:%\w+]] = aten.mm([[G]], [[W]])
+// CHECK-NEXT: func.return [[R]], [[S]]
+func.func @gradients(%g: !sym.t<[8192, 50257], bf16, device=cuda:0>, %x: !sym.t<[8192, 768], bf16, device=cuda:0>, %w: !sym.t<[50257, 768], bf16, device=cuda:0>) -> (!sym.t<[50257, 768], bf16, device=cuda:0>, !sym.t<[8192, 768], bf16, device=cuda:0>) {
+  %t = aten.t(%g) : (!sym.t<[8192, 50257], bf16, device=cuda:0>) -> !sym.t<[50257, 8192], bf16, strides=[1, 50257], device=cuda:0>
+  %r = aten.mm(%t, %x) : (!sym.t<[50257, 8192], bf16, strides=[1, 50257], device=cuda:0>, !sym.t<[8192, 768], bf16, device=cuda:0>) -> !sym.t<[50257, 768], bf16, device=cuda:0>
+  %s = aten.mm(%g, %w) : (!sym.t<[8192, 50257], bf16, device=cuda:0>, !sym.t<[50257, 768], bf16, device=cuda:0>) -> !sym.t<[8192, 768], bf16, device=cuda:0>
+  func.return %r, %s : !sym.t<[50257, 768], bf16, device=cuda:0>, !sym.t<[8192, 768], bf16, device=cuda:0>
+}
 }
