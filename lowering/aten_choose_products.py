@@ -1,4 +1,4 @@
-"""aten to aten: matrix products and attention that are to be kernels of ours are marked; the others stay calls.
+"""aten to aten: products, attention and convolutions that are to be kernels are marked; the others stay calls.
 
     %c = aten.mm(%a, %b) : …  ->  %c = aten.mm(%a, %b) {lamella.product = "generated"} : …
 
@@ -24,6 +24,7 @@ from ..dialects.hints import size_hints
 from .aten_to_prims import TABLES as TABLES  # they fill the table of rules, which tells what becomes kernels
 from .attention_call import AttentionCall, attention_of
 from .attention_call import reason_to_generate as reason_for_attention
+from .convolution_cost import Convolution, convolution_of, reason_to_convolve
 from .fuse_cost import Hints
 from .gpu_target import GpuTarget
 from .origins import lines
@@ -32,13 +33,15 @@ from .product_cost_gpu import reason_on_gpu
 from .products import GENERATED, MARK, Product, product_of
 from .target import CpuTarget
 
+UNKNOWN = "where nothing is known to be faster"
+
 MEASURED = "lamella.products"
 """The module attribute: kind of product to `generated` or `aten`, with times."""
 
 
 @dataclass(frozen=True)
 class AtenChooseProducts(ModulePass):
-    """Mark the matrix products, and the attention, that become kernels.
+    """Mark the matrix products, the attention and the convolutions that become kernels.
 
     `choose`: "auto" by measurement and cost, "all" or "none". `target`: `host` or a name of `CpuTarget.from_name`.
     `gpu`: a name of `GpuTarget.from_name`, for products there.
@@ -53,7 +56,8 @@ class AtenChooseProducts(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         self.statistics["generated"] = 0
-        products = choices_in(op)
+        convolutions = [c for body in bodies(op) for o in body.block.ops if (c := convolution_of(o)) is not None]
+        products = [*choices_in(op), *convolutions]
         if not products or self.choose == "none":
             return
         hints = Hints(size_hints(op))
@@ -76,9 +80,12 @@ class AtenChooseProducts(ModulePass):
             op.attributes["lamella.decisions"] = ArrayAttr([*kept, *new])
 
     def _reason(
-        self, p: Product | AttentionCall, target: CpuTarget, hints: Hints, known: Mapping[str, Attribute]
+        self, p: Product | AttentionCall | Convolution, target: CpuTarget, hints: Hints, known: Mapping[str, Attribute]
     ) -> tuple[bool, str]:
         """Whether a product is generated, and why."""
+        if isinstance(p, Convolution):
+            why = reason_to_convolve(p, target, hints.size)
+            return why is not None, why or UNKNOWN
         if self.choose == "all":
             return True, "as all are to be"
         found = known.get(p.kind(hints.size))
@@ -92,7 +99,7 @@ class AtenChooseProducts(ModulePass):
             why = reason_on_gpu(p, GpuTarget.from_name(self.gpu))
         else:
             why = reason_to_generate(p, target, hints.size)
-        return why is not None, why or "where nothing is known to be faster"
+        return why is not None, why or UNKNOWN
 
 
 def choices_in(module: ModuleOp) -> list[Product | AttentionCall]:

@@ -17,15 +17,20 @@ LEAST, MOST = 64, 256
 """Columns of a grid point: whole lines of a cache, and so many that pages are read in long runs."""
 
 
+SHORT = 8
+"""Points of a dim from which on it is long enough for vectors."""
+
+
 def column_dim(kernel: KernelOp, hints: Hints) -> LoopDim | None:
     """The last dim of the grid, where the loops inside jump through memory and it does not."""
     if not len(kernel.grid):
         return None
     inner = [a for o in kernel.body.block.ops if isinstance(o, ForOp) for a in accesses(body_ops(o.body))]
     d = best_dim(list(kernel.grid), inner, hints)
-    if d is None or hints.size(d.extent) < 8:
+    if d is None or hints.size(d.extent) < SHORT:
         return None
-    dims = [d for o in kernel.body.block.ops if isinstance(o, ForOp) for d in o.dims]
+    loops = [o for o in kernel.body.block.ops if isinstance(o, ForOp)]
+    dims = [d for o in loops for d in o.dims if hints.size(d.extent) >= SHORT]
     best = max((unit_weight(inner, d) for d in dims), default=0)
     return d if unit_weight(inner, d) > max(best, 0) else None
 

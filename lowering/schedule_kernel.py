@@ -29,7 +29,7 @@ from .schedule_columns import column_dim, columns
 from .schedule_dims import best_dim, block_extent, blocked, bytes_of, move_into_loop, unit_weight
 from .schedule_products import tile_product
 from .schedule_segments import segment
-from .schedule_tiles import stage, tile_of
+from .schedule_tiles import gather_first, stage, tile_of
 
 OWN_CODE = frozenset({"transpose", "pack", "matrix"})
 """Loops with one of these have code of their own."""
@@ -51,6 +51,9 @@ PREFETCH = 4096
 
 ROWS_AHEAD = 4
 """Rows ahead at which columns are prefetched, where a row is so long that the machine does not see the next one."""
+
+OFTEN = 4
+"""Points of a block that use what is gathered for it, at least."""
 
 REGISTERS = 16
 """Vector registers that running values of columns may take, of 32."""
@@ -116,6 +119,8 @@ def _flat(kernel: KernelOp, bits: int, hints: Hints) -> None:
         inner.insert(0, dim)
     kernel.properties["grid"] = DimsAttr.get(grid)
     move_into_loop(kernel, inner)
+    if hints.points(tuple(inner[:-1])) >= OFTEN:
+        gather_first(kernel, inner[-1])
 
 
 def _transposed(

@@ -6,8 +6,11 @@ for [d1 tile, d0 tile] transpose { store load %x[d1, d0], %t[d0, d1] }    for [d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, i64
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation
 
 from ..dialects import expr
 from ..dialects.expr import Dim
@@ -56,6 +59,48 @@ def stage(kernel: KernelOp, rows: LoopDim, columns: LoopDim, tile: tuple[int, in
         load.res.replace_all_uses_with(new.res)
         load.detach()
         load.erase()
+
+
+def gather_first(kernel: KernelOp, column: LoopDim) -> None:
+    """In a kernel of one loop, put side by side what jumps along its vector `column` and stays the same along the other
+    dims: a row of scratch for each load.
+    """
+    block = kernel.body.block
+    loop = next(o for o in block.ops if isinstance(o, ForOp))
+    others = [d for d in loop.dims if d.name != column.name]
+    found = [o for o in loop.body.block.ops if isinstance(o, LoadOp) and _repeats(o, column, others)]
+    if not found or not isinstance(column.extent, int):
+        return
+    location = found[0].location
+    filled: list[Operation] = []
+    for load in found:
+        copied = LoadOp.make(load.source, load.index, location=load.location)
+        made: list[Operation] = [copied]
+        old: list[Operation] = [load]
+        user = load.res.get_user_of_unique_use()
+        if isinstance(user, arith.ExtFOp):  # once for all points
+            made.append(user.clone({load.res: copied.res}))
+            old.append(user)
+        value, result = made[-1].results[0], old[-1].results[0]
+        t = TensorType.get([column.extent], "f32" if len(made) > 1 else type_of(load).dtype)
+        scratch = ScratchOp.create(result_types=[t], location=location)
+        at = IndexAttr.get([_within(column)])
+        filled += [*made, StoreOp.make(value, scratch.res, at, location=load.location)]
+        new = LoadOp.make(scratch.res, at, location=load.location)
+        loop.body.block.insert_op_before(new, old[-1])
+        result.replace_all_uses_with(new.res)
+        for op in reversed(old):
+            op.detach()
+            op.erase()
+        block.insert_op_before(scratch, loop)
+    body = Block([*filled, YieldOp.create(location=location)])
+    block.insert_op_before(ForOp.make(DimsAttr.get([column]), body, location=location), loop)
+
+
+def _repeats(load: LoadOp, column: LoopDim, others: Sequence[LoopDim]) -> bool:
+    if len(load.operands) > 1 or load.mask is not None or stride(load, column.symbol) in (0, 1):
+        return False
+    return all(stride(load, d.symbol) == 0 for d in others)
 
 
 def _within(d: LoopDim) -> Dim:

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, IntegerAttr, Intege
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects.expr import Dim
-from ..dialects.loop import ForOp, KernelOp, StoreOp
+from ..dialects.loop import ForOp, KernelOp, LoopDim, StoreOp
 from .contraction import contraction_of_loop
 from .fuse_cost import Hints
 from .fuse_emit import drop_unused
@@ -26,7 +26,7 @@ from .index_split import substitute_body
 from .schedule_access import accesses, stride
 from .schedule_segments import decided
 
-POINTS = 16
+POINTS = 25
 """Points of a window at most."""
 
 OPS = 256
@@ -34,6 +34,9 @@ OPS = 256
 
 NEAR = 4
 """Elements from one window to the next at most: whole vectors are read and picked from."""
+
+REPEATED = 32
+"""Points for which what is read is the same from which on it is worth to be put in order first."""
 
 HALVES = (BFloat16Type, Float16Type)
 
@@ -66,11 +69,16 @@ def _is_window(loop: ForOp, kernel: KernelOp, hints: Hints) -> bool:
         return False
     if any(o.regions or isinstance(o, StoreOp) or o.name in ("loop.scan", "loop.assert") for o in ops):
         return False
-    return any(_side_by_side(ops, d.symbol) for d in kernel.grid if hints.size(d.extent) >= 2 * NEAR)
+    return any(_side_by_side(ops, d, kernel, hints) for d in kernel.grid if hints.size(d.extent) >= 2 * NEAR)
 
 
-def _side_by_side(ops: Sequence[Operation], d: Dim) -> bool:
-    steps = [stride(a, d) for a in accesses(ops)]  # pyright: ignore[reportArgumentType]
+def _side_by_side(ops: Sequence[Operation], d: LoopDim, kernel: KernelOp, hints: Hints) -> bool:
+    """Whether windows lie side by side along `d`, in all that is not the same for many other points."""
+    others = [o for o in kernel.grid if o is not d]
+    steps: list[Dim | None] = []
+    for a in accesses(ops):
+        if hints.points(tuple(o for o in others if stride(a, o.symbol) == 0)) < REPEATED:
+            steps.append(stride(a, d.symbol))
     return any(steps) and all(isinstance(s, int) and 0 <= s <= NEAR for s in steps)
 
 

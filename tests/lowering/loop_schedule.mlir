@@ -220,3 +220,31 @@ loop.kernel @k(%x: !sym.t<[8, 64, 784], bf16>, %a: !sym.t<[64], f32>, %b: !sym.t
   loop.store %6, %y[d0, d1, d2] : !sym.t<[8, 64, 784], bf16>
   loop.end
 }
+
+// -----
+
+// A window over channels that lie side by side is written out, though its weights do not: they are put in order first,
+// once for all points of a row.
+
+// CHECK-LABEL: loop.kernel @depthwise
+// CHECK-SAME:  grid [d0 = 64]
+// CHECK:         [[A:%\w+]] = loop.scratch : !sym.t<[64], f32>
+// CHECK:         [[B:%\w+]] = loop.scratch : !sym.t<[64], f32>
+// CHECK:         loop.for [d2 = 64] attributes {vector = "d2"
+// CHECK-NEXT:      [[V:%\w+]] = loop.load %x1[d2, 0]
+// CHECK-NEXT:      [[E:%\w+]] = arith.extf [[V]] : bf16 to f32
+// CHECK-NEXT:      loop.store [[E]], [[A]][d2]
+// CHECK:         loop.for [d1 = 40, d2 = 64] attributes {vector = "d2"
+// CHECK:           loop.load [[A]][d2]
+// CHECK-NOT:       loop.load %x1
+loop.kernel @depthwise(%x0: !sym.t<[64, 41, 64], f32>, %x1: !sym.t<[64, 2], bf16>) outs(%y0: !sym.t<[64, 40, 64], f32>) sizes [] grid [d0 = 64, d1 = 40, d2 = 64] {
+  %0 = loop.for [r0 = 2] reduce [add] {
+    %1 = loop.load %x0[d0, d1 + r0, d2] : !sym.t<[64, 41, 64], f32>
+    %2 = loop.load %x1[d2, r0] : !sym.t<[64, 2], bf16>
+    %3 = arith.extf %2 : bf16 to f32
+    %4 = arith.mulf %1, %3 : f32
+    loop.yield %4 : f32
+  } : f32
+  loop.store %0, %y0[d0, d1, d2] : !sym.t<[64, 40, 64], f32>
+  loop.end
+}
