@@ -175,7 +175,7 @@ def pipeline(
         (
             "aten-canonicalize",
             "aten-patterns",
-            *(["aten-fuse-attention"] if numerics != "eager" else []),
+            *([f"aten-fuse-attention{{target={_cpu_name(options)}}}"] if numerics != "eager" else []),
             "aten-attention",
             "aten-cse",
             "aten-channels-last",

@@ -30,7 +30,7 @@ from .gpu_target import GpuTarget
 from .origins import lines
 from .product_cost import reason_to_generate
 from .product_cost_gpu import reason_on_gpu
-from .products import GENERATED, MARK, Product, product_of
+from .products import GENERATED, MARK, Product, is_generated, product_of
 from .target import CpuTarget
 
 UNKNOWN = "where nothing is known to be faster"
@@ -66,6 +66,8 @@ class AtenChooseProducts(ModulePass):
         known = dict(measured.data) if isinstance(measured, DictionaryAttr) else {}
         told: Counter[str] = Counter()
         for p in products:
+            if is_generated(p.op):
+                continue  # it is a part of attention
             generated, why = self._reason(p, target, hints, known)
             if generated:
                 p.op.attributes[MARK] = GENERATED

@@ -1,8 +1,9 @@
-"""aten to aten: attention that is written out becomes a call of ATen's fused kernel on the CPU.
+"""aten to aten: attention that is written out becomes one kernel on the CPU: of ours, or a call of ATen's.
 
     bmm(softmax(scale * bmm(q, k^T) + mask), v) = attention(q, k, v, mask, scale)
 
-The scores, which are as long as queries times keys, are never stored. That pays where they are many, and for f16 and
+Products that are to be one kernel of ours are marked (`attention_written`). This is the form of ATen's; there the
+scores are never stored either. That pays where they are many, and for f16 and
 bf16, which the kernel keeps in f32 meanwhile. Of a query that sees nothing (all of its mask is -inf) the kernel gives
 0, softmax NaN: the NaNs are put in. A backward reads the result of softmax: where one follows, nothing is changed.
 """
@@ -26,8 +27,11 @@ from ..dialects.expr import Dim
 from ..dialects.hints import size_hints
 from ..dialects.tensor import TensorType
 from .attention_call import FLASH
+from .attention_written import written_out
 from .fuse_cost import Hints
 from .origins import origins
+from .products import GENERATED, MARK, is_generated
+from .target import CpuTarget
 
 LEAST: Final = {"f32": 1 << 20, "bf16": 1 << 14, "f16": 1 << 14}
 """Scores from which on the kernel is faster, by dtype."""
@@ -40,22 +44,38 @@ _VIEWS: Final = frozenset({"aten.view", "aten._unsafe_view", "aten.expand", "ate
 
 @dataclass(frozen=True)
 class AtenFuseAttention(ModulePass):
-    """Call ATen's fused kernel for attention that is written out."""
+    """Find attention that is written out.
+
+    `target`: `host` or a name of `CpuTarget.from_name`, for kernels of ours; without, none are made.
+    """
 
     name = "aten-fuse-attention"
+
+    target: str = ""
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         hints = Hints(size_hints(op))
+        target = (
+            CpuTarget.host() if self.target == "host" else CpuTarget.from_name(self.target) if self.target else None
+        )
         lines: list[str] = []
+        self.statistics["kernels"] = 0
         for function in [f for f in op.ops if isinstance(f, FuncOp) and not f.is_declaration]:
             for product in [o for o in function.body.block.ops if isinstance(o, AtenOp) and o.name == "aten.bmm"]:
-                found = _match(product)
+                place = next((o.place for o in origins(product.location)), "")
+                what = f"attention written out{f' at {place}' if place else ''}"
+                last = None if target is None else written_out(product, target, hints.size)
+                if last is not None:
+                    product.attributes[MARK] = last.attributes[MARK] = GENERATED
+                    lines.append(f"{what} is one kernel")
+                    self.statistics["kernels"] += 1
+                    continue
+                found = None if is_generated(product) else _match(product)
                 if found is not None and found.pays(hints):
-                    place = next((o.place for o in origins(product.location)), "")
-                    lines.append(f"attention written out{f' at {place}' if place else ''} calls ATen's fused kernel")
+                    lines.append(f"{what} calls ATen's fused kernel")
                     found.replace()
-        self.statistics["calls"] = len(lines)
+        self.statistics["calls"] = len(lines) - self.statistics["kernels"]
         if lines:
             before = op.attributes.get("lamella.decisions")
             known = before.data if isinstance(before, ArrayAttr) else ()

@@ -21,8 +21,12 @@ FLATTENING = frozenset({"aten.view", "aten._unsafe_view", "aten.reshape"})
 def product(call: Call, x: Value, matrix: Value) -> Value:
     """x @ matrix, summed in the dtype of computation.
 
-    Rows that are a view of several dims, to which the result goes back, keep these dims: what follows has them too.
+    Rows, or a batch, that are a view of several dims, to which the result goes back, keep these dims: what follows has
+    them too.
     """
+    batch = _batch(call, x)
+    if batch is not None:
+        return x.reshape((*batch, *x.shape[1:])).dot(matrix.reshape((*batch, *matrix.shape[1:])))
     lead = _rows(call, x)
     if lead is None:
         return x.dot(matrix)
@@ -44,12 +48,24 @@ def _rows(call: Call, x: Value) -> Sequence[Dim] | None:
     if source.rank < 3 or source.shape[-1] != x.shape[-1]:
         return None
     lead = source.shape[:-1]
-    result = call.op.results[0]
-    users = [use.operation for use in result.uses]
-    wanted = (*lead, call.type.shape[-1])
-    if not users or any(u.name not in FLATTENING or _shape(u.results[0]) != wanted for u in users):
+    return lead if _viewed(call) == (*lead, call.type.shape[-1]) else None
+
+
+def _batch(call: Call, x: Value) -> Sequence[Dim] | None:
+    """The dims that the batch of the result is always viewed as, if these are several; else None."""
+    wanted = _viewed(call)
+    if x.rank != 3 or wanted is None or len(wanted) < 4 or wanted[-2:] != call.type.shape[-2:]:
         return None
-    return lead
+    return wanted[:-2] if expr.normal(expr.product(wanted[:-2])) == x.shape[0] else None
+
+
+def _viewed(call: Call) -> Sequence[Dim] | None:
+    """The shape of which all uses of the result are views, if there is one."""
+    users = [use.operation for use in call.op.results[0].uses]
+    if any(u.name not in FLATTENING for u in users):
+        return None
+    shapes = [_shape(u.results[0]) for u in users]
+    return shapes[0] if shapes and all(s == shapes[0] for s in shapes) else None
 
 
 def _shape(v: Any) -> Any:

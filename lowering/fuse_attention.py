@@ -26,15 +26,19 @@ def attentions(nodes: Sequence[Node], readers: Mapping[SSAValue, set[Node]]) -> 
     producer = {r: n for n in nodes for r in n.results}
     found: Attentions = {}
     for last in (n for n in nodes if n.contraction and tensor_type(n.results[0]).device == "cpu"):
-        for members in _candidates(last, producer):
-            if not any(n in found for n in members) and _is_attention(members, readers):
+        for first, members in _candidates(last, producer, readers):
+            if not any(n in found for n in members) and _is_attention(first, last, members, readers):
                 found |= dict.fromkeys(members, frozenset(members))
                 break
     return found
 
 
-def _candidates(last: Node, producer: Mapping[SSAValue, Node]) -> Iterable[list[Node]]:
-    """The nests between a product and each of those that it needs through other nests, in order, both ends included."""
+def _candidates(
+    last: Node, producer: Mapping[SSAValue, Node], readers: Mapping[SSAValue, set[Node]]
+) -> Iterable[tuple[Node, list[Node]]]:
+    """The products that a product needs through other nests, each with the nests between them in order, both ends and
+    other reductions of what is between included.
+    """
     between: dict[Node, None] = {}
     first: dict[Node, None] = {}
     stack = [last]
@@ -53,21 +57,22 @@ def _candidates(last: Node, producer: Mapping[SSAValue, Node]) -> Iterable[list[
         for n in sorted(between, key=lambda n: n.number):
             if any(producer.get(r.source) in inside for r in n.reads):
                 inside.add(n)
-        yield sorted((*inside, last), key=lambda n: n.number)
+        inside.add(last)
+        beside = {m for n in inside for r in n.results if n is not last for m in readers.get(r, ()) if m.reduce}
+        yield start, sorted(inside | {m for m in beside if not m.contraction}, key=lambda n: n.number)
 
 
-def _is_attention(members: Sequence[Node], readers: Mapping[SSAValue, set[Node]]) -> bool:
+def _is_attention(first: Node, last: Node, members: Sequence[Node], readers: Mapping[SSAValue, set[Node]]) -> bool:
     """Whether nests are one, of sizes that have tiles."""
     from .fuse_groups import merge_groups
     from .fuse_plan import single
 
-    first, last = members[0], members[-1]
     group: Group | None = single(first)
     for n in members[1:]:
         if not (n is last or n.pointwise or (n.combine and set(n.combine) <= {"add", "max"})):
             return False
         group = None if group is None else merge_groups(group, single(n))
-    if group is None or not any(n.combine for n in members[1:-1]):
+    if group is None or not any(n.combine for n in members if n not in (first, last)):
         return False
     if not all(tensor_type(n.results[0]).dtype == "f32" for n in (first, last)):
         return False
@@ -78,7 +83,7 @@ def _is_attention(members: Sequence[Node], readers: Mapping[SSAValue, set[Node]]
         return False
     if any(n.reduce and group.reduced(n) != inner for n in members[1:]):
         return False
-    scores = [n for n in members[:-1] if set(inner) & set(group.axes[n][: len(n.dims)])]
+    scores = [n for n in members if n is not last and set(inner) & set(group.axes[n][: len(n.dims)])]
     return not any(n.escapes or not readers.get(r, set()) <= set(members) for n in scores for r in n.results)
 
 
@@ -89,7 +94,7 @@ def is_kernel(group: Group, members: frozenset[Node]) -> bool:
     products = [n for n in group.members if n.contraction]
     if not all(n in members for n in products):
         return False
-    last = max(members, key=lambda n: n.number)
+    last = max((n for n in members if n.contraction), key=lambda n: n.number)
     points = set(group.axes[last][: len(last.dims)]) if last in group.axes else set(group.grid)
     rows = set(group.grid)
     others = [n for n in group.members if n not in members]

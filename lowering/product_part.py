@@ -54,7 +54,7 @@ def _ops(product: Product | AttentionCall) -> list[Operation]:
     while waiting:
         for use in [u for r in waiting.pop().results for u in r.uses]:
             user = use.operation
-            if user not in ops and len(ops) < MOST and user.parent_block() is block and _is_pointwise(user):
+            if user not in ops and len(ops) < MOST and user.parent_block() is block and is_pointwise(user):
                 ops.append(user)
                 waiting.append(user)
     order = {o: i for i, o in enumerate(block.ops)} if block is not None else {}
@@ -77,7 +77,8 @@ def _closed(ops: list[Operation], order: dict[Operation, int]) -> list[Operation
     return kept
 
 
-def _is_pointwise(op: Operation) -> bool:
+def is_pointwise(op: Operation) -> bool:
+    """Whether an operator becomes what is computed point by point, or a view."""
     entry = RULES.get(op.name)
     if not isinstance(op, AtenOp) or entry is None or is_product(op):
         return False

@@ -46,6 +46,7 @@ from ..dialects.loop import (
 from ..dialects.tensor import TensorType, itemsize
 from .attention_factors import Factors, factors_of, is_whole
 from .attention_limit import limit_of
+from .attention_rows import divide_later, share_buffers
 from .fuse_cost import Hints, Machine
 from .fuse_emit import drop_unused
 from .index_simplify import facts
@@ -95,6 +96,8 @@ class _Rewrite:
     ) -> None:
         self.kernel, self.products, self.lanes = kernel, products, lanes
         self.sums, self.vectors = (SUMS, VECTORS) if lanes >= 16 else (FEW_SUMS, FEW_VECTORS)
+        self.divisor = divide_later(kernel, products[1])
+        share_buffers(kernel)
         self.keys = products[0].columns
         outer = [p.outer for p in products]
         loops = [o for o in kernel.body.block.ops if isinstance(o, ForOp) and o not in outer]
@@ -173,6 +176,9 @@ class _Rewrite:
                 need(o)
             made.append(clone(owner, values))
 
+        ops = list(ops)
+        if self.divisor is not None and self.products[1].outer in ops:
+            need(self.divisor)
         for op in ops:
             for v in (*op.operands, *(v for r in op.regions for o in body_ops(r) for v in o.operands)):
                 need(v)
@@ -189,7 +195,7 @@ class _Rewrite:
                 made[-1].properties["dims"] = DimsAttr.get(self._limited(d) for d in made[-1].dims)
             for old, new in zip(op.results, made[-1].results, strict=True):
                 values[old] = new
-                if any(self._is_later(use.operation, rows) for use in old.uses):
+                if old is self.divisor or any(self._is_later(use.operation, rows) for use in old.uses):
                     self.kept[old] = self._scratch([self.height], f"{old.type}")
                     at = IndexAttr.get([within(self.row)])
                     made.append(StoreOp.make(new, self.kept[old], at, location=op.location))
@@ -258,10 +264,9 @@ class _Rewrite:
         loop = self._tile(p, columns, r, place, copies, (sums, at(part.symbol), at(following)))
         self.ops += [_over([self.row, columns], fill, self.kernel), _over(parts, [*before, loop], self.kernel)]
         load = LoadOp.make(sums, at(part.extent), location=p.outer.location)
-        values: dict[SSAValue, SSAValue] = {p.inner.results[0]: load.res}
-        needed = self._needed([p.outer], values)
-        rest = [clone(o, values) for o in list(p.outer.body.block.ops)[:-1] if o is not p.inner]
-        self.ops.append(_over([self.row, columns], [*needed, load, *rest], self.kernel))
+        values: dict[SSAValue, SSAValue] = {}
+        rest = [*self._needed([p.outer], values), load, *self._with_sum(p, load.res, values)]
+        self.ops.append(_over([self.row, columns], rest, self.kernel))
 
     def _tile(
         self,
@@ -302,9 +307,8 @@ class _Rewrite:
         body.append(
             ForOp.make(DimsAttr.get([r]), inner, reduce=["add"], result_types=list(p.inner.result_types), location=at)
         )
-        values[p.inner.results[0]] = body[-1].results[0]
         if sums is None:
-            body += [clone(o, values) for o in list(p.outer.body.block.ops)[:-1] if o is not p.inner]
+            body += self._with_sum(p, body[-1].results[0], values)
         else:
             buffer, source, target = sums
             before = LoadOp.make(buffer, source, location=at)
@@ -316,6 +320,16 @@ class _Rewrite:
         vector.attributes["lanes"] = IntegerAttr(self.lanes, i64)
         vector.attributes["unroll"] = IntegerAttr(copies, i64)
         return _over([LoopDim("c1", 0, count)], [vector], self.kernel)
+
+    def _with_sum(self, p: Factors, total: SSAValue, values: dict[SSAValue, SSAValue]) -> list[Operation]:
+        """What follows the inner loop of a product."""
+        ops: list[Operation] = []
+        if p is self.products[1] and self.divisor is not None:
+            quotient = arith.DivfOp(total, values[self.divisor])
+            ops.append(quotient)
+            total = quotient.result
+        values[p.inner.results[0]] = total
+        return [*ops, *(clone(o, values) for o in list(p.outer.body.block.ops)[:-1] if o is not p.inner)]
 
     def _strip(
         self, p: Factors, ops: list[Operation], columns: LoopDim, r: LoopDim, width: int
@@ -371,5 +385,5 @@ def _blocks(kernel: KernelOp, row: LoopDim, machine: Machine, hints: Hints, limi
     bytes_ = sum(itemsize(t.dtype) * hints.size(t.numel) for t in kept)
     most = max(1, min(most, machine.l2 // 2 // max(bytes_, 1)))
     others = hints.points(tuple(d for d in kernel.grid if d.name != row.name))
-    shares = -(-2 * machine.threads // max(others, 1))
+    shares = -(-2 * machine.threads // max(others, 1)) if machine.parts else 1
     return max(-(-rows // most), min(shares, -(-rows // 16)))

@@ -1,4 +1,5 @@
 // RUN: lamella-opt %s -p 'aten-fuse-attention,aten-canonicalize' | filecheck %s
+// RUN: lamella-opt %s -p 'aten-fuse-attention{target=avx512}' | filecheck %s --check-prefix=OURS
 
 // CHECK: lamella.decisions = ["attention written out
 // CHECK-LABEL: func.func @batched(
@@ -9,6 +10,17 @@
 // CHECK-NEXT: [[Y:%\w+]], %{{\w+}} = aten._scaled_dot_product_flash_attention_for_cpu([[Q]], [[K]], [[V]], scale = 0.125)
 // CHECK-NEXT: [[R:%\w+]] = aten.view([[Y]], [64, 256, 16])
 // CHECK-NEXT: func.return [[R]]
+// Products that are to be one kernel are marked, whatever stands between them.
+// OURS: lamella.decisions = ["attention written out is one kernel"
+// OURS-LABEL: func.func @batched(
+// OURS-NEXT: aten.bmm(%q, %k) {lamella.product = "generated"}
+// OURS-NEXT: aten.div.Tensor
+// OURS-NEXT: aten._softmax
+// OURS-NEXT: aten.bmm({{.*}}, %v) {lamella.product = "generated"}
+// OURS-LABEL: func.func @heads(
+// OURS: aten._scaled_dot_product_flash_attention_for_cpu(
+// OURS-LABEL: func.func @read(
+// OURS-NOT: generated
 func.func @batched(%q: !sym.t<[64, 256, 16], f32>, %k: !sym.t<[64, 16, 256], f32, strides=[4096, 1, 16]>, %v: !sym.t<[64, 256, 16], f32>) -> !sym.t<[64, 256, 16], f32> {
   %s = aten.bmm(%q, %k) : (!sym.t<[64, 256, 16], f32>, !sym.t<[64, 16, 256], f32, strides=[4096, 1, 16]>) -> !sym.t<[64, 256, 256], f32>
   %d = aten.div.Tensor(%s, 8) : (!sym.t<[64, 256, 256], f32>) -> !sym.t<[64, 256, 256], f32>

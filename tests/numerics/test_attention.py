@@ -31,7 +31,7 @@ def check(run: Any, model: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | 
     exact = model(q.double(), k.double(), v.double(), wide)
     ours, theirs = run(q, k, v, mask), model(q, k, v, mask)
     assert ours.dtype is theirs.dtype and ours.shape == theirs.shape
-    error = (theirs.double() - exact).abs().max() if exact.numel() else 0.0
+    error = (theirs.double() - exact).abs().nan_to_num().max() if exact.numel() else 0.0
     torch.testing.assert_close(ours.double(), exact, atol=2 * float(error) + 1e-6, rtol=1e-5, equal_nan=True)
 
 
@@ -216,6 +216,63 @@ def written_out(kind: str) -> Any:
         return (scores if mask is None else mask + scores).softmax(-1) @ v
 
     return model
+
+
+def of_hand(q: Tensor, k: Tensor) -> Tensor:
+    scores = q @ k.transpose(-1, -2) * 0.2
+    e = (scores - scores.amax(-1, keepdim=True)).exp()
+    return e / e.sum(-1, keepdim=True)
+
+
+def capped(q: Tensor, k: Tensor) -> Tensor:
+    return (20 * torch.tanh(q @ k.transpose(-1, -2) / 20)).softmax(-1)
+
+
+def alibi(q: Tensor, k: Tensor) -> Tensor:
+    places = torch.arange(k.shape[-2])
+    slopes = -0.1 * torch.arange(1, q.shape[1] + 1, dtype=q.dtype)[:, None, None]
+    return (q @ k.transpose(-1, -2) + slopes * (places[: q.shape[-2], None] - places).abs()).softmax(-1)
+
+
+def masked(q: Tensor, k: Tensor) -> Tensor:
+    scores = q @ k.transpose(-1, -2)
+    behind = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+    return scores.masked_fill(behind, -torch.inf).softmax(-1)
+
+
+def nothing_seen(q: Tensor, k: Tensor) -> Tensor:
+    scores = q @ k.transpose(-1, -2)
+    return torch.where(torch.arange(q.shape[-2])[:, None] == 3, -torch.inf, scores).softmax(-1)
+
+
+def scaled_after(q: Tensor, k: Tensor) -> Tensor:
+    return (q @ k.transpose(-1, -2)).softmax(-1) * torch.linspace(0, 2, k.shape[-2], dtype=q.dtype)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("weights", [of_hand, capped, alibi, masked, nothing_seen, scaled_after])
+@pytest.mark.parametrize("sizes", [(64, 128), (50, 77), (150, 200)])
+def test_what_stands_between_the_products(weights: Any, sizes: tuple[int, int]) -> None:
+    def model(q: Tensor, k: Tensor, v: Tensor, mask: None) -> Tensor:
+        return weights(q, k) @ v
+
+    q, k, v = inputs(2, 3, 3, *sizes, 32, torch.float32)
+    told = explained(model, q, k, v, None)
+    assert told.graphs[0].calls == [] and "attention written out" in str(told.graphs[0])
+    # what all batches or rows share may be computed once
+    assert len(told.graphs[0].kernels) == 1 + (weights in (alibi, scaled_after))
+    check(torch.compile(model, backend=lamella, dynamic=False), model, q, k, v)
+
+
+@torch.no_grad()
+def test_weights_that_are_a_result_are_stored() -> None:
+    def model(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        weights = capped(q, k)
+        return weights @ v, weights
+
+    q, k, v = inputs(2, 3, 3, 64, 96, 32, torch.float32)
+    assert "attention written out" not in str(explained(model, q, k, v).graphs[0])
+    torch.testing.assert_close(torch.compile(model, backend=lamella)(q, k, v), model(q, k, v), atol=1e-5, rtol=1e-5)
 
 
 def fused_calls(graph: Any) -> int:

@@ -1,0 +1,82 @@
+"""Attention that is written out, whatever stands between its products: biases, masks, caps, dropout.
+
+    bmm(f(softmax(g(bmm(q, k^T)))), v)        f, g point by point
+
+What is found here becomes one kernel of ours; nothing that is as long as queries times keys is ever stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, cast
+
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects import expr
+from ..dialects.aten import AtenOp
+from ..dialects.expr import Dim
+from ..dialects.tensor import TensorType
+from .product_part import is_pointwise
+from .target import CpuTarget
+
+_SOFTMAX: Final = frozenset({"aten._softmax", "aten._safe_softmax", "aten.softmax.int"})
+_REDUCTIONS: Final = frozenset({"aten.amax", "aten.sum.dim_IntList", "aten.logsumexp", "aten.all.dim", "aten.any.dim"})
+_COPIES: Final = frozenset({"aten.clone", "aten._unsafe_view", "aten.expand"})
+
+ROWS = 8
+"""Queries from which on a kernel is faster than calls."""
+
+
+def written_out(first: AtenOp, target: CpuTarget, size: Callable[[Dim], int]) -> AtenOp | None:
+    """The second product of the attention whose first one this is, where one kernel is faster; else None."""
+    scores = _type(first.results[0])
+    inner = _type(first.operands[0]).shape[2]
+    if not target.has_avx512 or scores.dtype != "f32" or not scores.device.startswith("cpu"):
+        return None
+    if not all(isinstance(n, int) for n in (*scores.shape[1:], inner)) or size(scores.shape[1]) < ROWS:
+        return None
+    last = _end(first)
+    return last if last is not None and isinstance(_type(last.results[0]).shape[2], int) else None
+
+
+def _end(first: AtenOp) -> AtenOp | None:
+    """The product that reads what becomes of the scores, if all else that reads any of it is gone through."""
+    scores = _type(first.results[0])
+    points, keys = expr.product(scores.shape), scores.shape[-1]
+    last: AtenOp | None = None
+    normal = False
+    waiting: list[SSAValue] = [first.results[0]]
+    seen: set[Operation] = set()
+    while waiting:
+        v = waiting.pop()
+        for op in [use.operation for use in v.uses]:
+            if op in seen:
+                continue
+            seen.add(op)
+            if not isinstance(op, AtenOp) or op.parent is not first.parent:
+                return None
+            if op.name == "aten.bmm":
+                if last is not None or op.operands[0] is not v or _type(v).shape[1:] != scores.shape[1:]:
+                    return None
+                last = op
+                continue
+            along_keys = _type(v).shape[-1] == keys and op.name in _SOFTMAX | _REDUCTIONS and _is_last(op)
+            normal |= along_keys
+            if op.name in _REDUCTIONS and along_keys:
+                continue
+            if not (along_keys or op.name in _COPIES or is_pointwise(op)) or _type(op.results[0]).dtype != "f32":
+                return None
+            if expr.product(_type(op.results[0]).shape) != points:
+                return None
+            waiting.append(op.results[0])
+    return last if normal else None
+
+
+def _is_last(op: AtenOp) -> bool:
+    dim, rank = op.arg("dim"), _type(op.operands[0]).rank
+    dims = tuple(dim) if isinstance(dim, tuple | list) else (dim,)
+    return len(dims) == 1 and dims[0] in (-1, rank - 1)
+
+
+def _type(v: SSAValue) -> TensorType:
+    return cast(TensorType, v.type)
