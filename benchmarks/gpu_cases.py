@@ -8,10 +8,8 @@ import statistics
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -448,126 +446,6 @@ def _(_: Any) -> str:
     return ""
 
 
-@check("host/graph capture")
-def _(_: Any) -> str:
-    fast, x = compiled(lambda x: (x.softmax(-1) @ x.t()).relu()), rand(64, 64)
-    fast(x)
-    graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        fast(x)
-    torch.cuda.current_stream().wait_stream(side)
-    with torch.cuda.graph(graph):
-        y = fast(x)
-    x.copy_(rand(64, 64))
-    graph.replay()
-    same(y, fast(x), (x.double().softmax(-1) @ x.double().t()).relu())
-    return ""
-
-
-def recorded(program: Callable[..., Any]) -> Any:
-    """Compiled, with CUDA graphs."""
-    from lamella.driver import lamella
-
-    return torch.compile(program, backend=lamella, options={"cuda_graphs": True})
-
-
-@contextmanager
-def replays() -> Generator[list[str]]:
-    """A list with a word for each replay meanwhile; after it, an error that says why there are fewer than expected."""
-    from lamella.frontend.cuda_graphs import GraphedCall
-    from lamella.frontend.cuda_recording import Recording
-
-    found: list[str] = []
-    run, give_up = Recording.run, GraphedCall._give_up
-
-    def noted(self: Any, inputs: Any) -> Any:
-        found.append("replay")
-        return run(self, inputs)
-
-    def reason(self: Any, known: Any, why: str) -> None:
-        raise AssertionError(f"not recorded: {why}")
-
-    Recording.run, GraphedCall._give_up = noted, reason  # type: ignore[method-assign]
-    try:
-        yield found
-    finally:
-        Recording.run, GraphedCall._give_up = run, give_up  # type: ignore[method-assign]
-
-
-@check("host/cuda graphs")
-def _(_: Any) -> str:
-    """A block of a transformer with new inputs at each call, whose earlier results stay as they are."""
-    model = Block().to(GPU)
-    fast, kept = recorded(model), []
-    with replays() as found, torch.no_grad():
-        for _ in range(8):
-            x = rand(2, 32, 128)
-            kept.append((fast(x), model(x), copy.deepcopy(model).double()(x.double())))
-            model.up.weight.mul_(1.01)
-        for ours, eager, reference in kept:
-            same(ours, eager, reference, factor=3.0)
-    assert len(found) >= 6, f"{len(found)} of 8 calls were replayed"
-    return f"{len(found)} of 8 calls were replayed"
-
-
-@check("host/cuda graphs, random and changed")
-def _(_: Any) -> str:
-    """Random numbers differ from replay to replay, and a buffer of the caller's is changed each time."""
-    total = torch.zeros(1000, device=GPU)
-
-    def program(x: torch.Tensor) -> torch.Tensor:
-        total.add_(1)
-        return F.dropout(x, 0.5)
-
-    fast, x = recorded(program), torch.ones(1000, device=GPU)
-    with replays() as times, torch.no_grad():
-        found = [fast(x) for _ in range(6)]
-    assert len(times) == 5, f"{len(times)} of 6 calls were replayed"
-    assert all(not torch.equal(a, b) for a, b in pairwise(found)), "the same numbers again"
-    assert all(set(y.unique().tolist()) == {0.0, 2.0} for y in found), "not a dropout"
-    assert bool((total == 6).all()), f"changed {float(total[0]):g} times, not 6"
-    return ""
-
-
-@check("host/cuda graphs, seeds")
-def _(_: Any) -> str:
-    """A seed gives the same numbers again, replayed; the generator goes on behind a replay."""
-    fast, x = recorded(lambda x: F.dropout(x, 0.5)), torch.ones(1000, device=GPU)
-    with replays(), torch.no_grad():
-        for _ in range(4):
-            fast(x)
-        found = []
-        for _ in range(2):
-            torch.manual_seed(7)
-            found.append((fast(x), torch.rand(8, device=GPU), fast(x), torch.rand(8, device=GPU)))
-    (a, b, c, d), again = found
-    assert all(torch.equal(p, q) for p, q in zip((a, b, c, d), again, strict=True)), "other numbers for the same seed"
-    assert not torch.equal(a, c) and not torch.equal(b, d)
-    return ""
-
-
-@check("host/cuda graphs, training")
-def _(_: Any) -> str:
-    """Steps of an optimizer, with two backwards a step now and then, are as eager's."""
-    eager = Block().to(GPU)
-    model = copy.deepcopy(eager)
-    fast = recorded(model)
-    optimizers = [torch.optim.SGD(m.parameters(), 0.05) for m in (eager, model)]
-    with replays() as found:
-        for i in range(16):
-            x = rand(2, 32, 128)
-            for program, optimizer in zip((eager, fast), optimizers, strict=True):
-                for part in (x, x * 0.5)[: 1 + (i % 4 == 3)]:
-                    program(part).square().mean().backward()
-                optimizer.step()
-                optimizer.zero_grad()
-    for a, b in zip(eager.parameters(), model.parameters(), strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
-    assert len(found) >= 20, f"{len(found)} of 40 calls were replayed"
-    return f"{len(found)} of 40 calls were replayed"
-
-
 @check("host/several gpus")
 def _(_: Any) -> str:
     if torch.cuda.device_count() < 2:
@@ -806,7 +684,7 @@ def _(_: Any) -> str:
     """A forward of a small model of many kernels."""
     model, x = nn.Sequential(*(Block() for _ in range(6))).to(GPU).eval(), rand(1, 16, 128)
     with torch.no_grad():
-        plain, graphs = compiled(model), recorded(model)
+        plain, graphs = compiled(model), compiled(model, options={"cuda_graphs": True})
         texts = [f"{name} {microseconds(lambda f=f: f(x), calls=30):.0f} us"
                  for name, f in (("eager", model), ("compiled", plain), ("recorded", graphs))]  # fmt: skip
     return ", ".join(texts)
@@ -903,3 +781,6 @@ def _speed(name: str, dtype: torch.dtype) -> Callable[[Any], str]:
 for _name in SPEED:
     for _dtype, _short in ((torch.float32, "f32"), (torch.bfloat16, "bf16")):
         check(f"speed/{_name} {_short}")(_speed(_name, _dtype))
+
+import gpu_cases_graphs  # noqa: E402, F401  (checks of their own)
+import gpu_cases_options  # noqa: E402, F401

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 from lamella.dialects.text import parse_module
+from lamella.frontend.backend import Backend
 from lamella.frontend.cuda_graphs import MOST, TRIES, WATCHED, Arguments, GraphedCall, graphed
 from lamella.frontend.cuda_recording import Unrecordable
+from lamella.frontend.explain import GraphReport
+from lamella.frontend.outputs import OutputRecipe
+from lamella.lowering.options import Options
 from lamella.lowering.origins import Call
 
 
@@ -354,6 +359,32 @@ def test_what_a_module_says() -> None:
     for name in ("aten.nonzero", "aten._unique2", "mine.op"):
         with pytest.raises(Unrecordable, match=rf"{name} may wait for the GPU, at a.py:3"):
             graphed(increment, arguments, [Call(name, "a.py:3", "")])
+
+
+@pytest.mark.parametrize(
+    ("plan", "calls", "told"),
+    [
+        (Arguments(0), [], "recorded as a CUDA graph at its second call"),
+        (Arguments(0, asked=False), [], "recorded as a CUDA graph when the GPU waits for its launches"),
+        (
+            Arguments(0),
+            [Call("aten.nonzero", "model.py:3", "")],
+            "not recorded as a CUDA graph: aten.nonzero may wait for the GPU, at model.py:3",
+        ),
+        (
+            "it has tensors of the CPU or of several GPUs",
+            [],
+            "not recorded as a CUDA graph: it has tensors of the CPU or of several GPUs",
+        ),
+    ],
+)
+def test_what_explain_tells(plan: Any, calls: list[Call], told: str) -> None:
+    compilation: Any = SimpleNamespace(graph=list, kernels=[{"launches": 9}], calls=calls)
+    backend = Backend(Options(), lambda *_: pytest.fail("compiled"))
+    _, recording = backend._recorded("inference", compilation, plan, OutputRecipe([]))  # pyright: ignore[reportPrivateUsage]
+    assert recording == told
+    report = GraphReport("inference", {}, [], [], [], [], "", [], recording)
+    assert told in str(report)
 
 
 @pytest.mark.parametrize("device", ["cuda:0", "cpu"])
