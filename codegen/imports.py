@@ -76,6 +76,10 @@ class Imports:
             from .float_runtime import runtime  # is compiled and loaded, through this module
 
             return runtime().addresses.get(name)
+        if name.startswith("lamella_sort_"):
+            from .sorting_runtime import sorting
+
+            return sorting(name.rpartition("_")[2])[name]
         return self._address(self._library("libm.so.6"), name) or self._address(self._library("libc.so.6"), name)
 
     @staticmethod

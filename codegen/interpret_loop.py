@@ -17,6 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects import expr
 from ..dialects.loop import (
+    SORT,
     AssertOp,
     EndOp,
     ForOp,
@@ -29,6 +30,7 @@ from ..dialects.loop import (
     ScanOp,
     ScatterOp,
     ScratchOp,
+    SortOp,
     StoreOp,
     ViewOp,
     YieldAtOp,
@@ -132,6 +134,15 @@ def _scan(op: ScanOp, points: Points) -> tuple[Tensor]:
     return (scan(op.kind.data, points.full(points.values[op.value]), points.names.index(op.dim.data), where),)
 
 
+def _sort(op: SortOp, points: Points) -> tuple[()]:
+    values, count = points.full(points.values[op.value]).sort(-1).values, points.index(op.count)
+    memory = _memory(op.target, points)
+    copies = memory.data.reshape(-1, memory.data.shape[-1]) if memory.data.numel() else memory.data
+    if values.numel():
+        copies[:, :count] = values.reshape(-1, values.shape[-1])[:, :count]
+    return ()
+
+
 def _scratch(op: ScratchOp, points: Points) -> tuple[Memory]:
     t = op.res.type
     shape = [points.index(d) for d in t.shape]
@@ -147,6 +158,7 @@ BODY: dict[type[Operation], Callable[[Any, Points], Sequence[Any]]] = {
     AssertOp: _assert,
     ForOp: _for,
     ScanOp: _scan,
+    SortOp: _sort,
     ScratchOp: _scratch,
 }
 """What ops of bodies do, besides arith, math and loop.fn."""
@@ -167,7 +179,11 @@ def _nest(op: NestOp, operands: Sequence[Any], env: Environment) -> tuple[Tensor
     if not op.combine.data:
         values += [points.full(v) for v in yielded]
     for kind, value in zip(op.combine.data, yielded, strict=False):
-        if op.scan is not None:
+        if kind.data == SORT:
+            axis = outer.names.index(cast(Any, op.scan).data)
+            least = points.full(value).select(axis, 0).sort(-1).values[..., : outer.sizes[axis]]
+            values.append(least.movedim(-1, axis))
+        elif op.scan is not None:
             values.append(scan(kind.data, points.full(value), points.names.index(op.scan.data), None))
         else:
             values += combine(kind.data, points.full(value), len(op.reduce), None)

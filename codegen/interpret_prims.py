@@ -260,6 +260,11 @@ def _scan(op: prims.ScanOp, operands: Sequence[Tensor], env: Environment) -> tup
     return (scan(KINDS.get(kind, kind), operands[0], op.integer("dim"), None),)
 
 
+def _sort(op: prims.SortOp, operands: Sequence[Tensor], env: Environment) -> tuple[Tensor]:
+    dim = op.integer("dim")
+    return (operands[0].sort(dim).values.narrow(dim, 0, _shape(op.result, env)[dim]),)
+
+
 def _dot(op: prims.DotOp, operands: Sequence[Tensor], env: Environment) -> tuple[Tensor]:
     dtype = _dtype(op.result)
     wide = torch.promote_types(dtype, torch.float32) if dtype.is_floating_point else torch.int64
@@ -285,5 +290,6 @@ HANDLERS: Final[dict[type[prims.PrimsOp], Handler]] = {
     prims.ReduceOp: _reduce,
     prims.VarMeanOp: _var_mean,
     prims.ScanOp: _scan,
+    prims.SortOp: _sort,
     prims.DotOp: _dot,
 }

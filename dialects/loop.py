@@ -14,8 +14,11 @@ from .loop_kernel import EndOp, ForOp, KernelOp, LaunchOp, ScratchOp
 from .loop_nest import NestOp, ScatterOp, ViewOp
 from .loop_scalar import FUNCTIONS as FUNCTIONS
 from .loop_scalar import AssertOp, FnOp, IndexOp, LoadOp, PredOp, ScanOp, StoreOp, YieldAtOp, YieldOp
+from .loop_sort import SortOp
+from .loop_syntax import ALONG as ALONG
 from .loop_syntax import COMBINE_RESULTS as COMBINE_RESULTS
 from .loop_syntax import SCAN_KINDS as SCAN_KINDS
+from .loop_syntax import SORT as SORT
 from .loop_syntax import STORE_KINDS as STORE_KINDS
 from .loop_syntax import body_ops as body_ops
 from .loop_syntax import kinds as kinds
@@ -25,7 +28,7 @@ LOOP = Dialect(
     "loop",
     [
         *(NestOp, ScatterOp, ViewOp, KernelOp, LaunchOp, ForOp, ScratchOp, EndOp),
-        *(LoadOp, StoreOp, IndexOp, PredOp, FnOp, AssertOp, ScanOp, YieldOp, YieldAtOp),
+        *(LoadOp, StoreOp, IndexOp, PredOp, FnOp, AssertOp, ScanOp, SortOp, YieldOp, YieldAtOp),
     ],
     [DimsAttr, IndexAttr, PredAttr],
 )

@@ -32,6 +32,7 @@ from .loop_scalar import YieldAtOp, YieldOp
 from .loop_syntax import (
     COMBINE_RESULTS,
     SCAN_KINDS,
+    SORT,
     STORE_KINDS,
     check_extents,
     check_kinds,
@@ -56,7 +57,8 @@ class NestOp(IRDLOperation):
     `dims` and `reduce` give the domain. Without `out` there is one dim per dimension of a result; `out` (index
     expressions over `dims`, one per dimension of the results, a bijection onto their shape) says where a point's
     value goes otherwise.
-    A reduction over an empty domain gives the kind's identity.
+    A reduction over an empty domain gives the kind's identity. With `scan` and a reduce dim, which go with the kind
+    "sort", the points of the scan's dim are the places in the ascending order of body(…, r0), which does not have it.
     """
 
     name = "loop.nest"
@@ -101,9 +103,13 @@ class NestOp(IRDLOperation):
         check_extents(domain, "loop.nest", frozenset(), None)
         combine = [k.data for k in self.combine.data]
         if self.scan is not None:
-            check_kinds(self.combine, SCAN_KINDS)
-            if self.scan.data not in self.dims.names or len(self.reduce):
-                raise VerifyException("a scan runs along one of dims, and has no reduce dims")
+            sorts = combine == [SORT]
+            if not sorts:
+                check_kinds(self.combine, SCAN_KINDS)
+            if self.scan.data not in self.dims.names or len(self.reduce) != sorts:
+                raise VerifyException(
+                    "a scan runs along one of dims, and has a reduce dim where it sorts and only there"
+                )
         else:
             check_kinds(self.combine, COMBINE_RESULTS)
             if bool(combine) != bool(len(self.reduce)):

@@ -22,6 +22,9 @@ COMBINE_RESULTS: dict[str, int] = {
 }  # fmt: skip
 SCAN_KINDS = ("add", "mul", "max", "min", "logaddexp")
 STORE_KINDS = ("add", "mul", "max", "min")
+SORT = "sort"
+ALONG = ("loop.scan", "loop.sort")
+"""Ops that carry something along a dim of the loop around them."""
 
 
 def kinds(names: Sequence[str]) -> ArrayAttr[StringAttr]:

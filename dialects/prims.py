@@ -67,6 +67,7 @@ from .prims_reductions import (
     SCANS,
     ReduceOp,
     ScanOp,
+    SortOp,
     VarMeanOp,
 )
 from .prims_unary import (
@@ -211,6 +212,7 @@ __all__ = [
     "SinOp",
     "SinhOp",
     "SliceOp",
+    "SortOp",
     "SqrtOp",
     "SubOp",
     "TanOp",

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from .expr import Dim
+from .expr import Dim, text
 from .prims_base import EXPRS, SCALAR, WORD, Exprs, PrimsOp, Scalar, word
 from .prims_elementwise import expect_dim
 from .tensor import TensorType, is_complex, is_float
@@ -119,3 +119,34 @@ class ScanOp(PrimsOp):
     def make(cls, operand: SSAValue, kind: str, dim: int, result_type: TensorType | None = None) -> Self:
         properties = {"kind": word(kind), "dim": Scalar.get(dim)}
         return cls.create(operands=(operand,), result_types=(result_type or operand.type,), properties=properties)
+
+
+@irdl_op_definition
+class SortOp(PrimsOp):
+    """result[…, j, …] = the j-th of the i32 or i64 along `dim` in ascending order; the first ones, so many as it has.
+
+    What else is to be in order is made a whole number first, with its place as the last digits where ties matter.
+    """
+
+    name = "prims.sort"
+    FIELDS: ClassVar = {"dim": SCALAR}
+    dim = prop_def(Scalar)
+    operand = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def verify_(self) -> None:
+        operand, result = self.tensor(self._operands[0]), self.tensor(self.results[0])
+        if operand.dtype not in ("i32", "i64"):
+            self.reject(f"is defined for i32 and i64, got {operand.dtype}")
+        self.expect_dtype("a result", result, operand.dtype)
+        dim = expect_dim(self, operand.rank)
+        if result.rank != operand.rank:
+            self.reject(f"expected a result of rank {operand.rank}, got {result.rank}")
+        count, size = result.shape[dim], operand.shape[dim]
+        if isinstance(count, int) and isinstance(size, int) and count > size:
+            self.reject(f"expected at most {text(size)} elements along dim {dim}, got {text(count)}")
+        self.expect_shape("a result", result, [count if d == dim else n for d, n in enumerate(operand.shape)])
+
+    @classmethod
+    def make(cls, operand: SSAValue, dim: int, result_type: TensorType) -> Self:
+        return cls.create(operands=(operand,), result_types=(result_type,), properties={"dim": Scalar.get(dim)})

@@ -164,7 +164,7 @@ class _Absorber:
 def _evaluations(n: Node, r: Read, hints: Hints, reuse: int) -> float:
     """How often a read is evaluated: loops inside of those that its index moves with are left alone."""
     moving = frozenset(s for e in r.index for s in expr.symbols(e))
-    domain = n.domain
+    domain = n.runs
     if n.contraction:
         others = hints.points(tuple(d for d in domain if d.symbol not in moving))
         return hints.points(domain) / max(1, min(others, reuse))

@@ -30,6 +30,7 @@ from ..dialects.loop import (
     PredOp,
     ScanOp,
     ScratchOp,
+    SortOp,
     StoreOp,
     YieldOp,
 )
@@ -327,6 +328,13 @@ class BodyBuilder:
         )
         self._append(op, len(self.scopes) - 1)
         return op.res
+
+    def sort(self, v: SSAValue, buffer: SSAValue, dim: str, count: Dim, location: Any) -> None:
+        """The `count` least values along the dim of the innermost loop, into a buffer."""
+        properties = {"dim": StringAttr(dim), "first": IndexAttr.get([count])}
+        self._append(
+            SortOp.create(operands=[v, buffer], properties=properties, location=location), len(self.scopes) - 1
+        )
 
     def scratch(self, t: TensorType, location: Any) -> SSAValue:
         """A buffer of one grid point."""

@@ -109,7 +109,7 @@ class Hints:
         moving = {s for e in read.index for s in expr.symbols(e)}
         moving |= {s for d in n.domain if d.lo != 0 and d.symbol in moving for s in expr.symbols(d.lo)}
         points = itemsize(tensor_type(read.source).dtype)
-        for d in n.domain:
+        for d in n.runs:
             if d.symbol in moving or not read.whole:
                 points *= self.size(d.extent)
         return min(points, self.bytes(read.source))

@@ -55,6 +55,7 @@ class Decisions:
 def _described(n: Node) -> str:
     """Operators of a nest, as people know them, and what it does where that is not pointwise."""
     words = list(dict.fromkeys(map(word, origins(n.op))))
-    kind = "scatter " if not n.pointwise and not n.reduce and n.scan is None else "cumulative " if n.scan else ""
+    scatters = not n.pointwise and not n.reduce and n.scan is None
+    kind = "scatter " if scatters else "cumulative " if n.scan and not n.sorts else ""
     does = "" if n.pointwise else f" ({kind}{', '.join(KINDS.get(k, k) for k in n.combine)})"
     return " + ".join(words[:3]) + does

@@ -27,6 +27,7 @@ from ..dialects.loop import (
     PredOp,
     ScanOp,
     ScatterOp,
+    SortOp,
     StoreOp,
     YieldAtOp,
 )
@@ -36,6 +37,7 @@ from .fuse_graph import Binding, Index, Node, load_parts, tensor_type
 from .fuse_index import invert
 from .fuse_plan import Loop, Plan
 from .fuse_scatter import UpdateOrder, update_order
+from .sorting import candidates, room
 
 
 @dataclass(eq=False, slots=True)
@@ -135,6 +137,10 @@ class KernelEmitter:
         if isinstance(loop.nodes[0].op, ScatterOp):
             self._scatter(loop.nodes[0])
             return
+        if loop.nodes[0].sorts:
+            for n in loop.nodes:
+                self._sort(n)
+            return
         b = self.builder
         if loop.axes:
             b.open(self._dims(loop.axes))
@@ -172,6 +178,24 @@ class KernelEmitter:
     def _scan(self, n: Node, kind: str, v: SSAValue) -> SSAValue:
         axis = next(a for a, d in zip(self.plan.group.axes[n], n.dims, strict=False) if d.name == n.scan)
         return self.builder.scan(kind, v, self.plan.names[axis], n.op.location)
+
+    def _sort(self, n: Node) -> None:
+        """Order what the nest yields in a buffer of its own, then store its first elements where they are read."""
+        b, group, location = self.builder, self.plan.group, n.op.location
+        (result,), binding = n.results, self._binding(n)
+        (places,) = (a for a, d in zip(group.axes[n], n.dims, strict=False) if d.name == n.scan)
+        (row,) = self._dims(group.reduced(n))
+        dtype, (place,) = tensor_type(result).dtype, self._dims((places,))
+        size = room(candidates(row.extent, place.extent, dtype), dtype)
+        buffer = b.scratch(TensorType.get([expr.normal(size)], dtype), location)
+        b.open((row,))
+        (value,) = self._inline(n, binding, ALWAYS)
+        b.sort(value, buffer, row.name, place.extent, location)
+        b.close((), (), (), location)
+        b.open((place,))
+        self._store(n, (b.load(buffer, (place.symbol,), ALWAYS, None, location),))
+        b.close((), (), (), location)
+        self._publish(n)
 
     def _store(self, n: Node, values: tuple[SSAValue, ...]) -> None:
         for r, v in zip(n.results, values, strict=True):
@@ -333,7 +357,7 @@ def drop_unused(block: Block) -> None:
     for op in reversed(list(block.ops)):
         if isinstance(op, ForOp):
             drop_unused(op.body.block)
-        elif isinstance(op, (StoreOp, AssertOp, ScanOp)) or op.has_trait(IsTerminator):
+        elif isinstance(op, (StoreOp, AssertOp, ScanOp, SortOp)) or op.has_trait(IsTerminator):
             continue
         elif all(r.first_use is None for r in op.results):
             op.detach()

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import expr
 from ..dialects.expr import Dim
-from ..dialects.loop import AssertOp, FnOp, LoadOp, LoopDim, NestOp, ScatterOp, YieldAtOp
+from ..dialects.loop import SORT, AssertOp, FnOp, LoadOp, LoopDim, NestOp, ScatterOp, YieldAtOp
 from ..dialects.tensor import TensorType
 from .contraction import contraction_of_nest
 
@@ -20,11 +20,15 @@ Index: TypeAlias = tuple[Dim, ...]
 Binding: TypeAlias = dict[sympy.Symbol, Any]
 """Dims of a nest to the expressions that stand for them elsewhere."""
 
+SORTING = 64
+"""What putting an element in its place costs."""
+
 _HEAVY = {
     "math.exp": 8, "math.exp2": 8, "math.expm1": 12, "math.log": 10, "math.log2": 10, "math.log10": 10,
     "math.log1p": 12, "math.erf": 16, "math.tanh": 12, "math.sin": 14, "math.cos": 14, "math.tan": 20, "math.powf": 24,
     "math.atan2": 24, "math.sqrt": 4, "math.rsqrt": 5, "arith.divf": 4, "arith.divsi": 12, "arith.divui": 12,
     "arith.remsi": 12, "arith.remui": 12, "arith.remf": 20, "arith.floordivsi": 14, "arith.ceildivsi": 14,
+    "loop.sort": SORTING,
 }  # fmt: skip
 """Cost of one element in units of an add; what is not here costs 1, other math 15."""
 
@@ -98,13 +102,18 @@ class Node:
     contraction: bool = False
     """Whether it multiplies matrices."""
     pointwise: bool = field(init=False)
+    sorts: bool = field(init=False)
     domain: tuple[LoopDim, ...] = field(init=False)
     """Parallel dims, then reduce dims."""
+    runs: tuple[LoopDim, ...] = field(init=False)
+    """Those over which the body runs: not over the places of an order."""
     results: tuple[SSAValue, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         self.pointwise = not self.combine and type(self.op) is NestOp
+        self.sorts = self.combine == (SORT,)
         self.domain = self.dims + self.reduce
+        self.runs = tuple(d for d in self.domain if not self.sorts or d.name != self.scan)
         self.results = tuple(self.op.results)
 
 
@@ -169,6 +178,7 @@ def make_node(op: NestOp | ScatterOp, number: int) -> Node:
         reduce, combine = op.reduce.data.items, tuple(k.data for k in op.combine.data)
         scan = op.scan.data if op.scan is not None else None
         index = op.out.data.items if op.out is not None else tuple(d.symbol for d in dims)
+    cost += SORTING * (combine == (SORT,))
     node = Node(op, number, dims, reduce, combine, scan, index, list(reads), cost, asserts, traps, size, tuple(tensors))
     node.contraction = isinstance(op, NestOp) and contraction_of_nest(op) is not None
     return node

@@ -82,7 +82,7 @@ class Grouper:
         for r in n.reads:
             c.sources[r.source] = max(c.sources.get(r.source, 0), self.hints.traffic(n, r))
         written = sum(self.hints.bytes(r) for r in n.results)
-        points = self.hints.points(n.domain)
+        points = self.hints.points(n.runs)
         c.work = sum(c.sources.values()) + WRITE * written + points * n.cost * BYTES_PER_OP
         self.at[n.number] = self._cluster[n] = c
         self._clusters[c] = None
@@ -158,6 +158,8 @@ class Grouper:
             return "no loops fit both"
         if not _keeps_products(merged, self.attention):
             return "beside a product of matrices stands only what is computed at its own points"
+        if any(n.sorts and len(merged.inner(n)) > 1 for n in merged.members):
+            return "a point of the grid orders one row"
         if any(self.attention.get(n) == self.attention.get(m, ()) for n in a.group.members for m in b.group.members):
             return math.inf, self._saved(a, b, merged), merged
         if self._starves(a.group, b.group, merged):

@@ -33,7 +33,9 @@ def split_dims(nest: NestOp) -> NestOp:
     if not used:
         return nest
     dims, reduce = tuple(nest.dims), tuple(nest.reduce)
-    steps = _steps(used, [d for d in (*dims, *reduce) if d.lo == 0 and d.name != _scanned(nest)])
+    # what is ordered stays one row
+    whole = {_scanned(nest)} if nest.scan is None else {_scanned(nest), *(d.name for d in reduce)}
+    steps = _steps(used, [d for d in (*dims, *reduce) if d.lo == 0 and d.name not in whole])
     if not steps:
         return nest
     new_dims, outer = _split(dims, steps, "d")

@@ -27,12 +27,14 @@ from ..dialects.loop import (
     PredOp,
     ScanOp,
     ScratchOp,
+    SortOp,
     StoreOp,
 )
 from ..dialects.tensor import TensorType, scalar_type
 from .address import LaneIndex, evaluate, lane_compare, multiple_of, relation
 from .kernel_loops import ForLoop, Lanes, Value, scan_type
 from .kernel_matrix import MatrixLoop, PackLoop, is_matrix
+from .kernel_sort import Sorter
 from .kernel_transpose import TransposeLoop
 from .llvm_builder import FunctionBuilder, KernelError, Num, element_of, lanes_of
 from .memory_to_llvm import MAX_STRIDE, Element, Memory
@@ -66,7 +68,7 @@ class KernelBody:
         self.fail = fail
         self.values: dict[SSAValue, Value] = {}
         self.lanes: Lanes | None = None
-        self.scans: dict[ScanOp, list[SSAValue]] = {}
+        self.scans: dict[ScanOp | SortOp, list[SSAValue]] = {}
         self.has_nontemporal = False
 
     # ------------------------------------------------------------------------------------------------------- ops
@@ -367,6 +369,12 @@ class KernelBody:
         results = [self._unscanned(op, v) for v in running]
         self.values[op.res] = results[0] if self.lanes is None else tuple(results)
 
+    def _sort(self, op: SortOp) -> None:
+        sorter = Sorter(self, op)
+        (d,) = cast(ForOp, op.parent_op()).dims
+        values = [self.operand(op.value, k) for k in range(self.copies)]
+        self.scans[op] = sorter.add(values, self.scans[op], sorter.held == d.extent)
+
     def _scanned(self, op: ScanOp, value: SSAValue) -> SSAValue:
         value = self.code.widened(value, op.value.type)
         return self.b.cast(llvm.FPExtOp, value, f64) if scan_type(op) == f64 != element_of(value) else value
@@ -390,4 +398,5 @@ _RULES: dict[str, Callable[[KernelBody, Any], None]] = {
     "loop.scratch": KernelBody._scratch,
     "loop.for": KernelBody._for,
     "loop.scan": KernelBody._scan,
+    "loop.sort": KernelBody._sort,
 }

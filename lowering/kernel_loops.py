@@ -12,9 +12,10 @@ from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, f32, f64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import expr
-from ..dialects.loop import ForOp, LoadOp, LoopDim, ScanOp, StoreOp, YieldOp, body_ops
+from ..dialects.loop import ForOp, LoadOp, LoopDim, ScanOp, SortOp, StoreOp, YieldOp, body_ops
 from ..dialects.tensor import TensorType, itemsize
 from .address import evaluate, lane_compare, multiple_of
+from .kernel_sort import Sorter
 from .llvm_builder import KernelError, Num, lanes_of
 from .reductions import Accumulators, Reduction, identity, make, tree
 from .scalar_to_llvm import HALVES
@@ -63,7 +64,7 @@ class ForLoop:
 
     def __init__(self, body: KernelBody, op: ForOp):
         self.body, self.op, self.b = body, op, body.b
-        self.scans = [s for s in op.body.block.ops if isinstance(s, ScanOp)]
+        self.scans = [s for s in op.body.block.ops if isinstance(s, (ScanOp, SortOp))]
         self.dims = self._ordered(list(op.dims))
         self.vector = self._vector_dim()
         last = cast(YieldOp, op.body.block.last_op)
@@ -108,12 +109,22 @@ class ForLoop:
         """The loop's results."""
         if self.vector is None:
             values = self._nest(0, self.groups[0], self.groups[0].accumulators.initial())
+            self._sort()
             return self._results_per_copy(values)
         main, rest = self._plan(self.vector)
         values = [v for g in self.groups for v in g.accumulators.initial()]
         self._main, self._rest = main, rest
         values = self._nest(0, None, values)
+        self._sort()
         return list(self._results_across(values))
+
+    def _sort(self) -> None:
+        """Order what the loop has put into buffers."""
+        at = 0
+        for s in self.scans:
+            if isinstance(s, SortOp) and self._reached:
+                Sorter(self.body, s).finish(self._reached[at])
+            at += self._states(s)
 
     def _results_per_copy(self, values: Sequence[SSAValue]) -> list[Value]:
         results: list[Value] = []
@@ -292,7 +303,12 @@ class ForLoop:
         return self.b.loop(lo, hi, size, values, block, runs)
 
     def _next(
-        self, depth: int, group: Group | None, carried: Sequence[SSAValue], scans: Sequence[ScanOp], restart: bool
+        self,
+        depth: int,
+        group: Group | None,
+        carried: Sequence[SSAValue],
+        scans: Sequence[ScanOp | SortOp],
+        restart: bool,
     ) -> list[SSAValue]:
         if restart and self._is_long(depth):
             return self._restarted(carried, lambda fresh: self._nest(depth, group, fresh))
@@ -300,7 +316,7 @@ class ForLoop:
             return self._nest(depth, group, carried)
         values, at = carried[: len(carried) - self._scan_size], len(carried) - self._scan_size
         for s in scans:
-            size = 1 if self._is_across(s) else self.body.copies
+            size = self._states(s)
             self.body.scans[s] = list(carried[at : at + size])
             at += size
         values = self._nest(depth, group, values)
@@ -319,14 +335,21 @@ class ForLoop:
         after = run(fresh)
         return [v for g in self.groups for v in g.accumulators.resume(carried[g.range], after[g.range])]
 
-    def _is_across(self, s: ScanOp) -> bool:
+    def _is_across(self, s: ScanOp | SortOp) -> bool:
         """Whether a scan runs along the lanes: then all copies share one state."""
         return self.vector is not None and self.vector.name == s.dim.data
 
-    def _scan_start(self, scans: Sequence[ScanOp], lanes: Lanes | None) -> list[SSAValue]:
+    def _states(self, s: ScanOp | SortOp) -> int:
+        """How many values are carried for a scan."""
+        return 2 if isinstance(s, SortOp) else 1 if self._is_across(s) else self.body.copies
+
+    def _scan_start(self, scans: Sequence[ScanOp | SortOp], lanes: Lanes | None) -> list[SSAValue]:
         copies, width = (1, 1) if lanes is None else (lanes.copies, lanes.lanes)
         start: list[SSAValue] = []
         for s in scans:
+            if isinstance(s, SortOp):
+                start += self._reached[len(start) :][:2] or Sorter(self.body, s).start()
+                continue
             if self._is_across(s) and self._reached:
                 # the whole vectors have been there before what is left
                 state = self._reached[len(start)]

@@ -80,7 +80,7 @@ def _described(op: NestOp) -> list[str]:
     words += [o.fn.data for o in body if isinstance(o, FnOp)]
     if any(isinstance(o, LoadOp) and len(o.operands) > 1 and o.indices for o in body):
         words.append("gather")
-    if op.scan is not None:
+    if op.scan is not None and not len(op.reduce):
         words += [f"cum{KINDS.get(k.data, k.data)}" for k in op.combine.data]
     else:
         words += [KINDS.get(k.data, k.data) for k in op.combine.data]

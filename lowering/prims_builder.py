@@ -350,6 +350,12 @@ class Value:
     def scan(self, kind: str, dim: int) -> Value:
         return self.b.add(prims.ScanOp.make(self.ssa, kind, dim))
 
+    def sort(self, dim: int, count: Dim) -> Value:
+        """The first `count` places of the order of this i32 or i64 along `dim`."""
+        shape = [count if d == dim else n for d, n in enumerate(self.shape)]
+        t = TensorType.get(shape, self.dtype, None, self.type.device)
+        return self.b.add(prims.SortOp.make(self.ssa, dim, t))
+
     # Elementwise
 
     def unary(self, op: Callable[[SSAValue], PrimsOp]) -> Value:

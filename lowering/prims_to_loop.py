@@ -26,7 +26,7 @@ from .prims_to_loop_body import Body
 from .prims_to_loop_dot import dot
 from .prims_to_loop_indexing import gather, scatter
 from .prims_to_loop_rebuild import Rebuild
-from .prims_to_loop_reduce import reduce, scan, var_mean
+from .prims_to_loop_reduce import reduce, scan, sort, var_mean
 from .prims_to_loop_scalar import scalar
 from .prims_to_loop_views import VIEWS
 
@@ -34,6 +34,7 @@ NESTS: dict[type[prims.PrimsOp], Callable[[Rebuild, Any], None]] = {
     prims.ReduceOp: reduce,
     prims.VarMeanOp: var_mean,
     prims.ScanOp: scan,
+    prims.SortOp: sort,
     prims.DotOp: dot,
     prims.GatherOp: gather,
     prims.ScatterOp: scatter,

@@ -11,9 +11,10 @@ from xdsl.ir import SSAValue
 
 from ..dialects import prims
 from ..dialects.expr import product
+from ..dialects.loop import SORT, DimsAttr, LoopDim
 from ..dialects.tensor import TensorType, is_unsigned
 from .index_simplify import facts
-from .prims_to_loop_access import Access, compose, of_value, reduction_domain, tensor_type
+from .prims_to_loop_access import Access, compose, domain, of_value, reduction_domain, tensor_type
 from .prims_to_loop_body import Body, is_computable
 from .prims_to_loop_rebuild import Rebuild
 
@@ -124,3 +125,16 @@ def scan(to: Rebuild, op: prims.ScanOp) -> None:
     if flipped:
         result = unflipped(to, op, result)
     to.define(op.result, result if inner == t else converted(to, op, of_value(result), t))
+
+
+def sort(to: Rebuild, op: prims.SortOp) -> None:
+    """Every place along the dim has the element of the whole row that belongs there."""
+    x, t, dim = to.access(op.operand), tensor_type(op.result), int(op.dim.value)
+    row, dims = LoopDim("r0", 0, x.shape[dim]), domain(t.shape).dims
+    at = tuple(row.symbol if k == dim else d.symbol for k, d in enumerate(dims))
+    reduce = DimsAttr.get([row])
+    cases = compose(x, at, facts([*dims, row]))
+    body = Body(op)
+    value = body.element(x._replace(cases=cases) if cases else x)
+    (result,) = to.nest(body, (value,), (t,), dims=dims, reduce=reduce, combine=(SORT,), scan=f"d{dim}")
+    to.define(op.result, result)

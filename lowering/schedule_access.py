@@ -20,6 +20,7 @@ from ..dialects.loop import (
     LoopDim,
     PredAttr,
     ScanOp,
+    SortOp,
     StoreOp,
     body_ops,
     op_symbols,
@@ -69,7 +70,7 @@ def collapse(kernel: KernelOp, hints: Hints) -> None:
 
 def _drop_ones(kernel: KernelOp) -> None:
     """Remove dims of one point."""
-    scanned = {o.dim.data for o in body_ops(kernel.body) if isinstance(o, ScanOp)}
+    scanned = {o.dim.data for o in body_ops(kernel.body) if isinstance(o, (ScanOp, SortOp))}
     zero: dict[sympy.Symbol, int] = {}
     for op, dims in _containers(kernel):
         ones = [d for d in dims if d.lo == 0 and d.hi == 1 and d.name not in scanned]

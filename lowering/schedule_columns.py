@@ -7,7 +7,7 @@ grid [b0 = 16]: for [d0 = 256*b0 : 256*b0 + 256] { %s = for [r0 = 4096] reduce [
 from __future__ import annotations
 
 from ..dialects import expr
-from ..dialects.loop import DimsAttr, ForOp, IndexAttr, KernelOp, LoopDim, ScratchOp, body_ops
+from ..dialects.loop import DimsAttr, ForOp, IndexAttr, KernelOp, LoopDim, ScratchOp, SortOp, body_ops
 from ..dialects.tensor import TensorType
 from .fuse_cost import Hints, Machine
 from .schedule_access import accesses, buffer_of
@@ -23,7 +23,7 @@ SHORT = 8
 
 def column_dim(kernel: KernelOp, hints: Hints) -> LoopDim | None:
     """The last dim of the grid, where the loops inside jump through memory and it does not."""
-    if not len(kernel.grid):
+    if not len(kernel.grid) or any(isinstance(o, SortOp) for o in body_ops(kernel.body)):
         return None
     inner = [a for o in kernel.body.block.ops if isinstance(o, ForOp) for a in accesses(body_ops(o.body))]
     d = best_dim(list(kernel.grid), inner, hints)

@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ..dialects import expr
 from ..dialects.expr import Dim
 from ..dialects.loop import (
+    ALONG,
     DimsAttr,
     ForOp,
     IndexAttr,
@@ -205,7 +206,7 @@ def _bounds_loops(d: LoopDim, ops: Iterable[Operation]) -> bool:
 
 
 def _scans(ops: Iterable[Operation]) -> bool:
-    return any(o.name == "loop.scan" for o in ops)
+    return any(o.name in ALONG for o in ops)
 
 
 def _parallel_stores(found: Sequence[Access], d: LoopDim) -> bool:

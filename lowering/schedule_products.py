@@ -18,6 +18,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ..dialects.expr import Dim
 from ..dialects.loop import (
+    ALONG,
     DimsAttr,
     EndOp,
     ForOp,
@@ -121,7 +122,7 @@ def product_loop(kernel: KernelOp) -> ForOp | None:
     loop, *others = [o for o in kernel.body.block.ops if o.regions] or [None]
     if others or not isinstance(loop, ForOp) or len(loop.dims) != 1:
         return None
-    if any(o.regions or isinstance(o, StoreOp) or o.name == "loop.scan" for o in loop.body.block.ops):
+    if any(o.regions or isinstance(o, StoreOp) or o.name in ALONG for o in loop.body.block.ops):
         return None
     return None if any(isinstance(o, ScratchOp) for o in kernel.body.block.ops) else loop
 

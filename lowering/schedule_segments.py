@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects import expr
 from ..dialects.expr import Dim
-from ..dialects.loop import DimsAttr, ForOp, KernelOp, LoadOp, LoopDim, PredAttr, PredOp
+from ..dialects.loop import ALONG, DimsAttr, ForOp, KernelOp, LoadOp, LoopDim, PredAttr, PredOp
 from .fuse_body import zero_of
 from .fuse_emit import drop_unused
 from .fuse_graph import load_parts
@@ -39,7 +39,7 @@ def segment(kernel: KernelOp) -> None:
     waiting = [(o, 0, frozenset[str]()) for o in block.ops if isinstance(o, ForOp)]
     while waiting:
         loop, others, done = waiting.pop()
-        if loop.reduce.data or any(o.regions or o.name == "loop.scan" for o in loop.body.block.ops):
+        if loop.reduce.data or any(o.regions or o.name in ALONG for o in loop.body.block.ops):
             continue
         cut = _cut(loop, grid, done)
         if cut is None:

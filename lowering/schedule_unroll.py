@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, IntegerAttr, Intege
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects.expr import Dim
-from ..dialects.loop import ForOp, KernelOp, LoopDim, StoreOp
+from ..dialects.loop import ALONG, ForOp, KernelOp, LoopDim, StoreOp
 from .contraction import contraction_of_loop
 from .fuse_cost import Hints
 from .fuse_emit import drop_unused
@@ -67,7 +67,7 @@ def _is_window(loop: ForOp, kernel: KernelOp, hints: Hints) -> bool:
         return False
     if not loop.reduce.data or any(k.data not in _FOLDS for k in loop.reduce.data):
         return False
-    if any(o.regions or isinstance(o, StoreOp) or o.name in ("loop.scan", "loop.assert") for o in ops):
+    if any(o.regions or isinstance(o, StoreOp) or o.name in (*ALONG, "loop.assert") for o in ops):
         return False
     return any(_side_by_side(ops, d, kernel, hints) for d in kernel.grid if hints.size(d.extent) >= 2 * NEAR)
 

@@ -20,6 +20,7 @@ from ..lowering.options import Options
 from ..lowering.report import SEEDS, VIEW
 from .op_compare import Mismatch, aliases, compare, copies, shown
 from .op_devices import ELEMENTS, compiler, is_lost, torch_device
+from .op_places import DIM_AT, settled
 from .op_traced import Traced
 
 POOL = 64
@@ -107,7 +108,7 @@ def check(op: Any, dtype: torch.dtype, samples: int, mode: str = "forward", devi
             if mode in ORDERS:
                 calls = check_derivatives(op, sample, ORDERS[mode], verify=first)
             else:
-                calls = check_call(f, arguments, keywords, mode, op.name in UNSPECIFIED, first, device)
+                calls = check_call(f, arguments, keywords, mode, op.name in UNSPECIFIED, first, device, op.name)
         except Refused:
             continue
         except Mismatch as error:
@@ -188,14 +189,15 @@ def check_call(
     random: bool = False,
     verify: bool = True,
     device: str = "cpu",
+    name: str = "",
 ) -> list[str]:
     """Compare `f(*args, **kwargs)` with eager; the calls into ATen that are left, and "eager: reason" for each graph
     that was not compiled.
 
-    `random`: values are not compared. `verify`: each pass's module is, which takes as long as the passes do. Raises
-    Mismatch, Refused, TorchFault, or what the compiler raises.
+    `name` is the operator's in torch's database. `random`: values are not compared. `verify`: each pass's module is,
+    which takes as long as the passes do. Raises Mismatch, Refused, TorchFault, or what the compiler raises.
     """
-    call = Call(f, args, kwargs or {}, mode, random, verify, device)
+    call = Call(f, args, kwargs or {}, mode, random, verify, device, name)
     try:
         return call.check(native=True)
     except Refused:
@@ -223,9 +225,11 @@ class Call:
         random: bool,
         verify: bool = False,
         device: str = "cpu",
+        name: str = "",
     ) -> None:
         self.f = f
         self.device = device
+        self.name = name
         self.verify = verify
         self.mode = mode
         self.random = random
@@ -253,6 +257,7 @@ class Call:
             capture = Capture(self, self.mode == "dynamic", native, self.verify, self.device)
             actual = self.results(capture, our_inputs)
         values = not (self.random or capture.is_random())
+        actual, expected = self.settled(actual, expected, given)
         # AOTAutograd gives derivatives the strides of what they belong to, which eager does not
         strides = self.mode != "gradient"
         compare(actual, expected, values=values, exact=self.exact, nearby=self.nearby, strides=strides)
@@ -261,6 +266,27 @@ class Call:
         if (found := aliases(actual, our_inputs)) != (wanted := aliases(expected, eager_inputs)):
             raise Mismatch(f"results share memory with inputs {found}, eager's with {wanted}")
         return capture.calls()
+
+    def settled(self, actual: Any, expected: Any, inputs: Sequence[torch.Tensor]) -> Any:
+        """Both results as `op_places.settled` says, between negations what they were; of derivatives with respect to
+        elements that may be chosen in another way, their sum.
+        """
+        if self.name not in DIM_AT:
+            return actual, expected
+        values = list(self.flat)
+        for i, t in zip(self.places, inputs, strict=True):
+            values[i] = t
+        args, kwargs = pytree.tree_unflatten(values, self.spec)
+        outs = (actual, expected)
+        if self.mode == "fused":
+            outs, args, kwargs = pytree.tree_map(_negated, (outs, args, kwargs))
+        if not (self.mode == "gradient" and isinstance(expected, tuple) and isinstance(expected[1], tuple)):
+            return tuple(settled(self.name, out, args, kwargs) for out in outs)
+        same = isinstance(expected[0], torch.Tensor) or torch.equal(actual[0][1], expected[0][1])
+        return tuple(
+            (settled(self.name, out, args, kwargs), grads if same else [g.double().sum() for g in grads])
+            for out, grads in outs
+        )
 
     def results(self, f: Callable[..., Any], inputs: Sequence[torch.Tensor]) -> Any:
         """What `f` returns, and in mode "gradient" its derivatives."""

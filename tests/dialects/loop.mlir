@@ -11,6 +11,7 @@
 // CHECK:           loop.store %{{.*}}, %e[r0] : !sym.t<[1024], f32>
 // CHECK:         loop.for [b = floordiv(s0 + 63, 64), d1 = 64*b : min(s0, 64*b + 64)] {
 // CHECK:           loop.yield
+// CHECK:           loop.sort %{{.*}} into %o along d1 first [8] : !sym.t<[136], i64>
 // CHECK:         loop.for [d1 = 1024] {
 // CHECK:           loop.store %{{.*}}, %y[d0, d1] mask [lt(d1, 1000)] if %{{.*}} combine add atomic : !sym.t<[s0, 1024], f32>
 // CHECK:         loop.end
@@ -28,6 +29,12 @@ loop.kernel @softmax_0(%x: !sym.t<[s0, 1024], f32>) outs(%y: !sym.t<[s0, 1024], 
     loop.yield %2 : f32
   } : f32
   loop.for [b = floordiv(s0 + 63, 64), d1 = 64*b : min(s0, 64*b + 64)] {
+    loop.yield
+  }
+  %o = loop.scratch : !sym.t<[136], i64>
+  loop.for [d1 = 1024] {
+    %k = loop.index [d1]
+    loop.sort %k into %o along d1 first [8] : !sym.t<[136], i64>
     loop.yield
   }
   loop.for [d1 = 1024] {
@@ -69,6 +76,11 @@ func.func @main(%x: !sym.t<[s77, 1024], f32>, %i: !sym.t<[s77], i64>) -> !sym.t<
     %0 = loop.load %mean[d0] : !sym.t<[s77], f32>
     loop.yield %0 : f32
   } : !sym.t<[s77], f32>
+  // CHECK: %l = loop.nest [d0 = s77, d1 = 4] reduce [r0 = 1024] scan d1 combine [sort] {
+  %l = loop.nest [d0 = s77, d1 = 4] reduce [r0 = 1024] scan d1 combine [sort] {
+    %0 = loop.index [r0]
+    loop.yield %0 : i64
+  } : !sym.t<[s77, 4], i64>
   // CHECK: %t = loop.scatter %g [d0 = s77] combine add {
   // CHECK: loop.yield_at %{{.*}}[v0, 3](%{{.*}}) : f32
   // CHECK: } : !sym.t<[s77, 1024], f32> -> !sym.t<[s77, 1024], f32>

@@ -29,6 +29,7 @@
 // CHECK-NEXT: %fl = prims.flip %x {dims = [0, 1]} : !sym.t<[s0, 16], f32>
 // CHECK-NEXT: %ge = prims.gather %x[] {index = [0, d0]} : !sym.t<[s0, 16], f32> -> !sym.t<[16], f32>
 // CHECK-NEXT: %sn = prims.scan %x {kind = logsumexp, dim = 1} : !sym.t<[s0, 16], f32>
+// CHECK-NEXT: %so = prims.sort %i {dim = 1} : !sym.t<[s0, 4], i64> -> !sym.t<[s0, 3], i64>
 // CHECK-NEXT: %at = prims.neg %x attributes {note = "kept"} : !sym.t<[s0, 16], f32>
 // CHECK-NEXT: %fb = prims.full {value = true} : !sym.t<[], i1>
 // CHECK-NEXT: %fe = prims.full {value = 1.0e-05} : !sym.t<[s0], f64>
@@ -60,6 +61,7 @@ func.func @main(%x: !sym.t<[s0, 16], f32>, %i: !sym.t<[s0, 4], i64>, %s: !sym.t<
   %fl = prims.flip %x {dims = [0, 1]} : !sym.t<[s0, 16], f32>
   %ge = prims.gather %x[] {index = [0, d0]} : !sym.t<[s0, 16], f32> -> !sym.t<[16], f32>
   %sn = prims.scan %x {kind = logsumexp, dim = 1} : !sym.t<[s0, 16], f32>
+  %so = prims.sort %i {dim = 1} : !sym.t<[s0, 4], i64> -> !sym.t<[s0, 3], i64>
   %at = prims.neg %x attributes {note = "kept"} : !sym.t<[s0, 16], f32>
   %fb = prims.full {value = true} : !sym.t<[], i1>
   %fe = prims.full {value = 1.0e-05} : !sym.t<[s0], f64>

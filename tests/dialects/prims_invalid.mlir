@@ -271,6 +271,47 @@ func.func @main(%x: !sym.t<[4], i64>) {
 
 // -----
 
+// orders
+func.func @main(%x: !sym.t<[4], f32>) {
+  // expected-error@+1 {{is defined for i32 and i64, got f32}}
+  %r = prims.sort %x {dim = 0} : !sym.t<[4], f32>
+  func.return
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[2, 4], i32>) {
+  // expected-error@+1 {{expected at most 4 elements along dim 1, got 5}}
+  %r = prims.sort %x {dim = 1} : !sym.t<[2, 4], i32> -> !sym.t<[2, 5], i32>
+  func.return
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[2, 4], i32>) {
+  // expected-error@+1 {{expected a result of shape [2, 3], got [3, 3]}}
+  %r = prims.sort %x {dim = 1} : !sym.t<[2, 4], i32> -> !sym.t<[3, 3], i32>
+  func.return
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[2, 4], i32>) {
+  // expected-error@+1 {{expected a result of rank 2, got 1}}
+  %r = prims.sort %x {dim = 1} : !sym.t<[2, 4], i32> -> !sym.t<[4], i32>
+  func.return
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[4], i32>) {
+  // expected-error@+1 {{expected 'dim' within 0..0, got 1}}
+  %r = prims.sort %x {dim = 1} : !sym.t<[4], i32>
+  func.return
+}
+
+// -----
+
 // scans
 func.func @main(%x: !sym.t<[4], i64>) {
   // expected-error@+1 {{expected floats for kind logsumexp, got i64}}

@@ -32,6 +32,16 @@ def kernel(body: str, sizes: str = "[s0]", grid: str = "[d0 = s0]") -> str:
     }}"""
 
 
+def sort(row: str, value: str, first: str = "[8]", loop: str = "r0 = 64") -> str:
+    return f"""
+      %s = loop.scratch : !sym.t<{row}>
+      loop.for [{loop}] {{
+        %n = loop.index [{loop[:2]}]
+        loop.sort {value} into %s along r0 first {first} : !sym.t<{row}>
+        loop.yield
+      }}"""
+
+
 REJECTED = [
     (nest("[d0 = s0, d0 = 8]"), "names a dim twice"),
     (nest("[d0 = s0]"), "does not have the shape of the dims"),
@@ -40,6 +50,8 @@ REJECTED = [
     (nest("[d0 = s0, d1 = 8] reduce [r0 = 2] combine [add, max]"), "2 combine kinds but 1 values are yielded"),
     (nest("[d0 = s0, d1 = 8] reduce [r0 = 2] combine [welford]"), "has 1 results, its body gives 2"),
     (nest("[d0 = s0, d1 = 8] scan r0 combine [add]"), "a scan runs along one of dims"),
+    (nest("[d0 = s0, d1 = 8] reduce [r0 = 9] scan d1 combine [add]"), "has a reduce dim where it sorts and only there"),
+    (nest("[d0 = s0, d1 = 8] scan d1 combine [sort]"), "has a reduce dim where it sorts and only there"),
     (nest("[d0 = s0, d1 = 8] scan d0 combine [argmax]"), "unknown combine kind 'argmax'"),
     (nest("[d0 = s0, d1 = 2, d2 = 4] out [d0]"), "has not one expression per dimension"),
     (nest("[d0 = s0, d1 = 8]", f"%0 = loop.load %x[d0] : {X}"), "has not one expression per dimension"),
@@ -53,6 +65,11 @@ REJECTED = [
     (kernel(f"loop.store %c, %y[d0] : {X}"), "has not one expression per dimension"),
     (kernel(f"loop.store %c, %y[d0, s9] : {X}"), "symbol s9 is no dim in scope, no size"),
     (kernel(f"loop.store %c, %y[d0, 0] combine sub : {X}"), "unknown combine kind 'sub'"),
+    (kernel(sort("[144], f32", "%c")), "takes a row of i32 or i64"),
+    (kernel(sort("[2, 72], i64", "%n")), "takes a row of i32 or i64"),
+    (kernel(sort("[144], i64", "%n", "[8, 9]")), "takes one number in brackets"),
+    (kernel(sort("[144], i64", "%n", loop="r1 = 64")), "stands in a loop over r0 alone"),
+    (kernel(sort("[144], i64", "%n", loop="r1 = 2, r0 = 32")), "stands in a loop over r0 alone"),
     (kernel("", sizes="[]"), "size s0 is not among the kernel's sizes"),
 ]
 
@@ -66,6 +83,7 @@ def test_rejected(text: str, message: str) -> None:
 
 
 MALFORMED = [
+    (kernel(sort("[144], i64", "%c")), "operand is used with type i64"),
     (nest("[d0 = ]"), "unexpected end in symbolic expression"),
     (nest("[d0]"), "expected 'name = extent' or 'name = lo : hi'"),
     (nest("[d0 = s0, d1 = 8", ""), "unterminated '['"),
