@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 import torch
 from torch import Tensor
@@ -23,6 +24,7 @@ IDENTITY: dict[str, Callable[[torch.dtype], float | int | bool]] = {
     "min": _highest,
     "and": lambda _: True,
     "or": lambda _: False,
+    "xor": lambda _: 0,
     "argmax": _lowest,
     "argmin": _highest,
     "logaddexp": _lowest,
@@ -69,6 +71,7 @@ _REDUCE: dict[str, Callable[[Tensor], Tensor]] = {
     "min": lambda x: x.amin(-1),
     "and": lambda x: x.all(-1),
     "or": lambda x: x.any(-1),
+    "xor": lambda x: reduce(torch.bitwise_xor, x.unbind(-1)),
     "argmax": lambda x: _order(x).argmax(-1),
     "argmin": lambda x: _order(x).argmin(-1),
 }

@@ -17,7 +17,7 @@ from .tensor import TensorType
 
 # kind -> results for one yielded value
 COMBINE_RESULTS: dict[str, int] = {
-    "add": 1, "mul": 1, "max": 1, "min": 1, "and": 1, "or": 1, "argmax": 1, "argmin": 1, "welford": 2,
+    "add": 1, "mul": 1, "max": 1, "min": 1, "and": 1, "or": 1, "xor": 1, "argmax": 1, "argmin": 1, "welford": 2,
     "expsum": 2,
 }  # fmt: skip
 SCAN_KINDS = ("add", "mul", "max", "min", "logaddexp")

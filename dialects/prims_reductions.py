@@ -12,9 +12,9 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from .expr import Dim, text
 from .prims_base import EXPRS, SCALAR, WORD, Exprs, PrimsOp, Scalar, word
 from .prims_elementwise import expect_dim
-from .tensor import TensorType, is_complex, is_float
+from .tensor import TensorType, is_complex, is_float, is_integer
 
-REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
+REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "xor", "argmax", "argmin")
 SCANS = ("sum", "prod", "max", "min", "logsumexp")
 
 
@@ -31,8 +31,8 @@ class ReduceOp(ReductionOp):
     """The elements over `dims` combined by `kind`.
 
     sum, prod: in the dtype of the operand, 0 and 1 of nothing. max, min: NaN wins; lowest and highest of nothing; i1
-    as `or` and `and`. any, all: i1 operands. argmax, argmin: i64, the row-major position among `dims` (in ascending
-    order) of the first element that is largest, smallest, or NaN.
+    as `or` and `and`. any, all: i1 operands. xor: of integers' bits, 0 of nothing. argmax, argmin: i64, the row-major
+    position among `dims` (in ascending order) of the first element that is largest, smallest, or NaN.
     """
 
     name = "prims.reduce"
@@ -51,6 +51,8 @@ class ReduceOp(ReductionOp):
             self.reject(f"is not defined for {operand.dtype}")
         if kind in ("any", "all"):
             self.expect_dtype("an operand", operand, "i1")
+        elif kind == "xor" and not is_integer(operand.dtype):
+            self.reject(f"expected integers for kind {kind}, got {operand.dtype}")
         elif kind in ("sum", "prod") and operand.dtype == "i1":
             self.reject(f"expected numbers for kind {kind}, got i1")
         self.expect_dtype("a result", result, "i64" if kind.startswith("arg") else operand.dtype)

@@ -80,7 +80,10 @@ class Pairs:
         b = self.b
         args = [self._argument(a) for a in op.args()]
         mark, constants = len(b.ops), b.constants
-        result = COMPLEX[op.name](Call(b, op), *args) if op.name in COMPLEX else self._part_by_part(op, args)
+        if op.name in COMPLEX:
+            result = COMPLEX[op.name](Call(b, op), *(a.opmath() if isinstance(a, Pair) else a for a in args))
+        else:
+            result = self._part_by_part(op, args)
         if result is NotImplemented:
             b.rewind(mark, constants)
             return False
@@ -91,7 +94,7 @@ class Pairs:
             if isinstance(value, Pair) and t.dtype not in PARTS:
                 value = value.re
             if isinstance(value, Pair):
-                self.pairs[r] = value.to(PARTS[t.dtype])
+                self.pairs[r] = value.to(PARTS[t.dtype], rounding=True)
                 if not _aliases(op) and any(not takes_pairs(use.operation) for use in r.uses):
                     self.values[r] = self.tensor(r)
             else:

@@ -10,8 +10,8 @@ from ..dialects import prims
 from ..dialects.expr import Dim
 from .prims_builder import Value
 
-PARTS: Final = {"c64": "f32", "c128": "f64"}
-"""Complex dtype to that of its parts. c32 has none: eager computes it in f32 and rounds."""
+PARTS: Final = {"c32": "f16", "c64": "f32", "c128": "f64"}
+"""Complex dtype to that of its parts, in which they are kept; formulas take those of c32 in f32, as eager does."""
 
 Factor: TypeAlias = "Pair | Value | complex | float | int"
 
@@ -33,8 +33,12 @@ class Pair(NamedTuple):
     def expand(self, shape: Sequence[Dim]) -> Pair:
         return Pair(self.re.expand(shape), self.im.expand(shape))
 
-    def to(self, part: str) -> Pair:
-        return Pair(self.re.to(part), self.im.to(part))
+    def to(self, part: str, *, rounding: bool = False) -> Pair:
+        return Pair(self.re.to(part, rounding=rounding), self.im.to(part, rounding=rounding))
+
+    def opmath(self) -> Pair:
+        """The pair in the dtype that eager computes in."""
+        return Pair(self.re.opmath(), self.im.opmath())
 
     def full(self, value: complex | float) -> Pair:
         """A number everywhere, as a pair like this one."""

@@ -206,7 +206,7 @@ def _computable(op: AtenOp) -> bool:
 def _literal_has_code(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(map(_literal_has_code, value))
-    return not isinstance(value, sympy.Expr) or has_code(value)
+    return not isinstance(value, sympy.Basic) or (isinstance(value, sympy.Expr) and has_code(value))
 
 
 def _argument(arg: Any, value_of: Callable[[SSAValue], Value]) -> Any:

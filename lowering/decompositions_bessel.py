@@ -166,6 +166,22 @@ def spherical_j0(x: Value) -> Value:
     return x.isinf().where(0.0, (x.abs() < 0.5).where(small, _sin(x) / x))
 
 
+@in_double("aten.special_airy_ai")
+def airy_ai(x: Value) -> Value:
+    """A wave to the left, which falls off to the right (Abramowitz and Stegun, 10.4.59 and 10.4.60); NaN of inf."""
+    s = x.abs().maximum(2.0)
+    root = s.sqrt()
+    z = s * root * (2 / 3)
+    inverse, quarter = z.full(4 * math.sqrt(2) / 3) / z, root.sqrt()
+    right = polynomial(tables.AIRY_RIGHT, inverse * 2.0 - 1.0) * (-z).exp() / quarter
+    t = inverse * inverse * 2.0 - 1.0
+    angle = z + math.pi / 4
+    wave = polynomial(tables.AIRY_SIN, t) * _sin(angle) - polynomial(tables.AIRY_COS, t) / z * _cos(angle)
+    near = polynomial(tables.AIRY_NEAR, x * 0.5)
+    value = (x < -2.0).where(wave / quarter, (x > 2.0).where(right, near))
+    return x.isinf().where(math.nan, value)
+
+
 # The normal distribution's tails
 
 

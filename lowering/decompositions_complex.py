@@ -16,14 +16,15 @@ from typing import Any, Final, TypeVar
 
 from ..dialects import prims
 from ..dialects.tensor import TensorType, is_complex
+from . import complex_inverses
 from .complex_value import PARTS, Pair, with_real
 from .decomposition import Call
 from .decompositions_pointwise import LARGEST, finite
-from .decompositions_reductions import dims_in
+from .decompositions_reductions import dims_in, divide_by_count, sum_over
 from .decompositions_reductions import var as var_of_reals
 from .decompositions_reductions import vector_norm as norm_of_reals
 from .prims_builder import Builder, Value
-from .promotion import result_dtype
+from .promotion import opmath, result_dtype
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -67,10 +68,10 @@ def complex_pointwise(*names: str) -> Callable[[Function], Function]:
 def _part(call: Call) -> str:
     """The dtype of the parts in which a call computes: torch.result_type of its tensors."""
     types = [v.type for v in call.op.operands if isinstance(v.type, TensorType)]
-    if not any(is_complex(t.dtype) for t in types):
-        return PARTS[call.type.dtype]
-    promoted = result_dtype(tuple(t.dtype for t in types if t.rank), tuple(t.dtype for t in types if not t.rank))
-    return PARTS[promoted]
+    promoted = call.type.dtype
+    if any(is_complex(t.dtype) for t in types):
+        promoted = result_dtype(tuple(t.dtype for t in types if t.rank), tuple(t.dtype for t in types if not t.rank))
+    return opmath(PARTS[promoted])
 
 
 def number(call: Call, value: complex | float, part: str) -> Pair:
@@ -190,7 +191,7 @@ COMPLEX_FUNCTIONS: Final[dict[str, Callable[[Pair], Pair]]] = {
     "aten.sigmoid": lambda a: a.full(1.0).over(a.full(1.0).plus(a.negative().exp())),
     "aten.silu": lambda a: a.over(a.full(1.0).plus(a.negative().exp())),
 }
-for _name, _function in COMPLEX_FUNCTIONS.items():
+for _name, _function in (COMPLEX_FUNCTIONS | complex_inverses.FUNCTIONS).items():
     complex_pointwise(_name)(_function)
 
 
@@ -232,6 +233,7 @@ def view_as_real(call: Call, a: Pair) -> Value:
 
 def packed(b: Builder, a: Pair, type: TensorType) -> Value:
     """re and im side by side, in a last dim of 2."""
+    a = a.to(type.dtype)
     return b.cat([a.re.unsqueeze(a.rank), a.im.unsqueeze(a.rank)], a.rank, type)
 
 
@@ -371,3 +373,10 @@ def var(call: Call, x: Pair, dims: Any, correction: Any, keepdim: bool) -> Any:
     """That of the real parts and that of the imaginary parts, added."""
     y = var_of_reals(call, x.re, dims, correction, keepdim) + var_of_reals(call, x.im, dims, correction, keepdim)
     return y.sqrt() if "std" in call.op.name else y
+
+
+@complex_rule("aten.var_mean.correction", "aten.std_mean.correction")
+def var_mean(call: Call, x: Pair, dims: Any, correction: Any, keepdim: bool) -> Any:
+    over = dims_in(x.re, dims)
+    mean = Pair(*(divide_by_count(sum_over(part, over, keepdim), part.count(over)) for part in x))
+    return var(call, x, dims, correction, keepdim), mean

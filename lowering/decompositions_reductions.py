@@ -268,34 +268,16 @@ def norm_over(x: Value, order: Number, dims: Sequence[int], keepdim: bool) -> An
     return powers.reduce("sum", dims, keepdim=keepdim).binary(prims.PowOp.make, 1.0 / order)
 
 
-@rule("aten.dist")
-def dist(call: Call, a: Value, b: Value, order: Number) -> Any:
-    """The norm of a - b."""
-    dtype = opmath(call.type.dtype)
-    a, b = a.to(dtype).align(b.to(dtype))
-    return norm_over(a - b, order, range(a.rank), False)
-
-
-@rule("aten._cdist_forward")
-def cdist(call: Call, a: Value, b: Value, order: float, mode: int | None) -> Any:
-    """The norm of a[…, i, :] - b[…, j, :] for all i and j."""
-    *batch, n, m = call.type.shape
-    width = a.shape[-1]
-    shape, rank = [*batch, n, m, width], len(batch) + 3
-    dims = range(rank - 3)
-    x = a.expand([*batch, n, width]).broadcast(shape, [*dims, rank - 3, rank - 1])
-    y = b.expand([*batch, m, width]).broadcast(shape, [*dims, rank - 2, rank - 1])
-    return norm_over(x - y, order, [rank - 1], False)
-
-
-@rule("aten.renorm")
-def renorm(call: Call, x: Value, order: Number, dim: int, largest: Number) -> Any:
-    """Slices along dim, scaled down to that norm where theirs is larger."""
-    y = x.opmath()
-    size = norm_over(y, order, [d for d in range(x.rank) if d != dim % x.rank], True)
-    if size is NotImplemented or isinstance(largest, sympy.Expr):
+@rule("aten.hash_tensor")
+def hash_tensor(call: Call, x: Value, dims: Dims, keepdim: bool, mode: int) -> Any:
+    """The bits of all elements as f64 or i64, by xor."""
+    if mode != 0:
         return NotImplemented
-    return y * (size > float(largest)).where(size.full(float(largest)) / (size + 1e-7), 1.0)
+    wide = x.to("f64") if x.is_float else x.to("i64")
+    bits = wide.bitcast(wide.type.with_(dtype="i64")) if x.is_float else wide
+    over = dims_in(x, dims)
+    y = bits.reduce("xor", over, keepdim=keepdim) if over else bits
+    return y.bitcast(y.type.with_(dtype="u64"))
 
 
 # Scans
@@ -355,11 +337,8 @@ def diff(call: Call, x: Value, n: int, dim: int, prepend: Value | None, append: 
 
 
 @rule("aten.trace")
-def trace(call: Call, x: Value) -> Any:
-    rows, columns = x.shape
-    if not isinstance(rows, int) or not isinstance(columns, int):
-        return NotImplemented
-    d0 = expr.symbol("d0")
-    t = call.type.with_(shape=[min(rows, columns)])
-    diagonal = x.gather((), [d0, d0], t.with_(dtype=x.dtype))
+def trace(call: Call, x: Value) -> Value:
+    """The sum of the diagonal."""
+    length = expr.normal(sympy.Min(*x.shape))
+    diagonal = x.gather((), [expr.symbol("d0")] * 2, TensorType.get([length], x.dtype, None, x.type.device))
     return sum_over(diagonal.to(opmath(call.type.dtype)), [0])

@@ -37,7 +37,7 @@ LEAST = 64 << 10
 ROWS = 64
 """Rows of a part where the results are columns."""
 
-_PARTED = frozenset({"add", "mul", "max", "min", "and", "or"})
+_PARTED = frozenset({"add", "mul", "max", "min", "and", "or", "xor"})
 
 
 def split_reductions(ops: Sequence[Operation], machine: Machine, hints: Hints) -> list[Operation]:

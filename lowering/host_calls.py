@@ -15,7 +15,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import sympy
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, NoneType, StringAttr, f64, i32, i64
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import (
+    DictionaryAttr,
+    IntegerAttr,
+    IntegerType,
+    NoneType,
+    StringAttr,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, SSAValue
 
 from ..dialects.aten import AtenOp
@@ -81,11 +94,49 @@ def _shim_of(op: AtenOp) -> str | None:
 
 def lower_call(host: HostLowering, op: AtenOp) -> None:
     """Writes the call of one op, and checks and names its results."""
+    if is_read(op):
+        _read(host, op)
+        return
     shim = _shim_of(op)
     if shim is not None and _exists(shim) and _fits_shim(op):
         _call_shim(host, op, shim)
     else:
         _call_python(host, op)
+
+
+_ELEMENTS: dict[str, Attribute] = {
+    "i1": i8,
+    "i8": i8,
+    "i16": i16,
+    "i32": i32,
+    "i64": i64,
+    "u8": i8,
+    "f32": f32,
+    "f64": f64,
+}
+"""Dtypes whose numbers are read from memory, and what is loaded."""
+
+
+def is_read(op: AtenOp) -> bool:
+    """Whether an op is the number that is a tensor's one element, where that lies on the CPU: no call is made of it."""
+    if op.name != "aten._local_scalar_dense" or not isinstance(t := op.operands[0].type, TensorType):
+        return False
+    return t.device == "cpu" and t.dtype in _ELEMENTS
+
+
+def _read(host: HostLowering, op: AtenOp) -> None:
+    frame, b = host.frame, host.frame.b
+    dtype = cast(TensorType, op.operands[0].type).dtype
+    element = _ELEMENTS[dtype]
+    value = b.load(host.data(op.operands[0]), element, 1)
+    if isinstance(element, IntegerType):
+        value = b.resize(value, i64, signed=dtype[0] == "i" and dtype != "i1")
+    elif dtype == "f32":
+        value = b.cast(llvm.FPExtOp, value, f64)
+    word = frame.words(1)
+    frame.store(value, word)
+    if isinstance(t := op.results[0].type, SymType):
+        bind_scalar(host, t, word)
 
 
 # ------------------------------------------------------------------------------------------------------------ results

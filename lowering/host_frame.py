@@ -289,7 +289,10 @@ class Frame:
             return self.number(value)
         if any(s in self.floats for s in expr.symbols(value)):
             return self._in_python(value, BOOL, i64)
-        return self.b.resize(relation(self.b, value, LaneIndex(self.b, self.env)), i64, signed=False)
+        try:
+            return self.b.resize(relation(self.b, value, LaneIndex(self.b, self.env)), i64, signed=False)
+        except KernelError:
+            return self._in_python(value, BOOL, i64)
 
     def i32(self, value: int) -> SSAValue:
         return self.b.constant(value, i32)

@@ -80,7 +80,7 @@ def identity(s: ScalarCode, kind: str, type: Attribute) -> SSAValue:
     if isinstance(type, IntegerType):
         bits = type.width.data
         least, most = (0, 1) if bits == 1 else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
-        table: dict[str, float | int] = {"add": 0, "mul": 1, "max": least, "min": most, "and": -1, "or": 0}
+        table: dict[str, float | int] = {"add": 0, "mul": 1, "max": least, "min": most, "and": -1, "or": 0, "xor": 0}
     else:
         table = {"add": 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf")}
     if kind not in table:
@@ -96,8 +96,8 @@ def combine(s: ScalarCode, kind: str, a: SSAValue, b: SSAValue) -> SSAValue:
             return builder.add(a, b) if is_int else builder.fadd(a, b)
         case "mul":
             return builder.mul(a, b) if is_int else builder.fmul(a, b)
-        case "and" | "or":
-            return builder.binary(llvm.AndOp if kind == "and" else llvm.OrOp, a, b)
+        case "and" | "or" | "xor":
+            return builder.binary({"and": llvm.AndOp, "or": llvm.OrOp, "xor": llvm.XOrOp}[kind], a, b)
         case "max" | "min":
             if is_int and bits_of(a) == 1:
                 return builder.binary(llvm.OrOp if kind == "max" else llvm.AndOp, a, b)
@@ -167,7 +167,7 @@ class Fold(_Plain):
         b = self.s.b
         state = tree(self, states)
         is_int = isinstance(self.type, IntegerType)
-        if is_int and self.kind in ("add", "mul", "and", "or"):
+        if is_int and self.kind in ("add", "mul", "and", "or", "xor"):
             return [b.intrinsic(f"vector.reduce.{self.kind}", state, self.type)]
         if not is_int and self.kind == "add":
             return [sum_of_lanes(b, state[0])]

@@ -13,6 +13,7 @@ from ..dialects.aten import AtenOp
 from ..dialects.loop import IndexAttr, KernelOp, LaunchOp
 from ..dialects.tensor import TensorType
 from .bufferize import OUT_VARIANTS
+from .host_calls import is_read
 from .origins import Call, lines, origins
 from .promotion import COMPUTE_DTYPES
 from .random_seeds import is_draw
@@ -22,6 +23,9 @@ SEEDS = "the seeds of random numbers in kernels are drawn from torch's generator
 
 VIEW = "a view, which computes nothing"
 """Why a call stays that only makes an alias."""
+
+READ = "a number is read from memory"
+"""Why an operator stays that no call is made of."""
 
 _LIBRARY = {
     "matrix product: ATen's library is called": frozenset(
@@ -39,6 +43,8 @@ def why(op: AtenOp) -> str:
     """Why an operator stays a call."""
     if is_draw(op):
         return SEEDS
+    if is_read(op):
+        return READ
     from .aten_to_prims import RULES  # with all its tables: only whoever asks has to load them
 
     if op.schema.name.startswith("mkldnn."):

@@ -40,7 +40,7 @@ REPEATED = 32
 
 HALVES = (BFloat16Type, Float16Type)
 
-_FOLDS = frozenset({"add", "mul", "max", "min", "and", "or", "argmax", "argmin"})
+_FOLDS = frozenset({"add", "mul", "max", "min", "and", "or", "xor", "argmax", "argmin"})
 
 
 def write_out(kernel: KernelOp, hints: Hints) -> None:
@@ -157,7 +157,7 @@ _FLOAT: dict[str, Any] = {
 }  # fmt: skip
 _INT: dict[str, Any] = {
     "add": arith.AddiOp, "mul": arith.MuliOp, "max": arith.MaxSIOp, "min": arith.MinSIOp,
-    "and": arith.AndIOp, "or": arith.OrIOp,
+    "and": arith.AndIOp, "or": arith.OrIOp, "xor": arith.XOrIOp,
 }  # fmt: skip
 
 

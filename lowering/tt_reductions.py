@@ -78,7 +78,7 @@ def identity(b: TtBuilder, kind: str, type: Attribute) -> SSAValue:
     if isinstance(type, IntegerType):
         bits = type.width.data
         least, most = (0, 1) if bits == 1 else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
-        table: dict[str, float | int] = {"add": 0, "mul": 1, "max": least, "min": most, "and": -1, "or": 0}
+        table: dict[str, float | int] = {"add": 0, "mul": 1, "max": least, "min": most, "and": -1, "or": 0, "xor": 0}
     else:
         infinity = float("inf")
         table = {"add": 0.0, "mul": 1.0, "max": -infinity, "min": infinity, "logaddexp": -infinity}
@@ -107,7 +107,7 @@ def combine(b: TtBuilder, kind: str, x: SSAValue, y: SSAValue) -> SSAValue:
 
 
 _INTEGER = {"add": arith.AddiOp, "mul": arith.MuliOp, "max": arith.MaxSIOp, "min": arith.MinSIOp,
-            "and": arith.AndIOp, "or": arith.OrIOp}  # fmt: skip
+            "and": arith.AndIOp, "or": arith.OrIOp, "xor": arith.XOrIOp}  # fmt: skip
 _FLOAT = {"add": arith.AddfOp, "mul": arith.MulfOp, "max": arith.MaximumfOp, "min": arith.MinimumfOp}
 
 

@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 from ..dialects.aten import lookup
 from ..frontend.backend import Backend, Event
 from ..lowering.options import Options
-from ..lowering.report import SEEDS, VIEW
+from ..lowering.report import READ, SEEDS, VIEW
 from .op_compare import Mismatch, aliases, compare, copies, shown
 from .op_devices import ELEMENTS, compiler, is_lost, torch_device
 from .op_places import DIM_AT, settled
@@ -383,7 +383,7 @@ class Capture:
             found += (
                 [f"eager: {event.reason}"]
                 if made is None
-                else [c.name for c in made.calls if c.reason not in (SEEDS, VIEW)]
+                else [c.name for c in made.calls if c.reason not in (READ, SEEDS, VIEW)]
             )
         return list(dict.fromkeys(found))
 

@@ -48,3 +48,15 @@ func.func @f8(%x: !sym.t<[4], f8e4m3fn>) -> !sym.t<[4], f32> {
   %r = aten._to_copy(%x, dtype = f32) : (!sym.t<[4], f8e4m3fn>) -> !sym.t<[4], f32>
   func.return %r : !sym.t<[4], f32>
 }
+
+// The parts of c32 are f16, and what is computed of them is computed in f32.
+// CHECK-LABEL: func.func @halves(
+// CHECK: aten.view_as_real(%x) : (!sym.t<[4], c32>) -> !sym.t<[4, 2], f16>
+// CHECK: prims.convert {{.*}} : !sym.t<[4], f16> -> !sym.t<[4], f32>
+// CHECK: prims.add {{.*}} : !sym.t<[4], f32>
+// CHECK: prims.convert {{.*}} {rounding} : !sym.t<[4], f32> -> !sym.t<[4], f16>
+// CHECK: aten.view_as_complex({{.*}}) : (!sym.t<[4, 2], f16>) -> !sym.t<[4], c32>
+func.func @halves(%x: !sym.t<[4], c32>, %y: !sym.t<[4], c32>) -> !sym.t<[4], c32> {
+  %r = aten.add.Tensor(%x, %y) : (!sym.t<[4], c32>, !sym.t<[4], c32>) -> !sym.t<[4], c32>
+  func.return %r : !sym.t<[4], c32>
+}

@@ -88,3 +88,13 @@ func.func @embedding_backward(%g: !sym.t<[4, 16], f32>, %i: !sym.t<[4], i64>) ->
   %r = aten.embedding_dense_backward(%g, %i, 100, 0, false) : (!sym.t<[4, 16], f32>, !sym.t<[4], i64>) -> !sym.t<[100, 16], f32>
   func.return %r : !sym.t<[100, 16], f32>
 }
+
+// Rows that are looked up and too long.
+// CHECK-LABEL: func.func @embedding_renorm(
+// CHECK: prims.scatter {{.*}} {index = [i0], combine = none, message = "index out of range in self"}
+// CHECK: prims.select
+// CHECK: prims.mul
+func.func @embedding_renorm(%w: !sym.t<[10, 4], f32>, %i: !sym.t<[s0], i64>) -> !sym.t<[10, 4], f32> {
+  %r = aten.embedding_renorm(%w, %i, 1.0, 2.0) : (!sym.t<[10, 4], f32>, !sym.t<[s0], i64>) -> !sym.t<[10, 4], f32>
+  func.return %r : !sym.t<[10, 4], f32>
+}

@@ -26,14 +26,6 @@ func.func @mutation(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[s0, 16], f32> {
   func.return %a : !sym.t<[s0, 16], f32>
 }
 
-// CHECK-LABEL: func.func @complex(
-// CHECK-NEXT: [[R:%\w+]] = aten.add.Tensor(%x, %y) : (!sym.t<[4], c32>, !sym.t<[4], c32>) -> !sym.t<[4], c32>
-// CHECK-NEXT: func.return [[R]] : !sym.t<[4], c32>
-func.func @complex(%x: !sym.t<[4], c32>, %y: !sym.t<[4], c32>) -> !sym.t<[4], c32> {
-  %r = aten.add.Tensor(%x, %y) : (!sym.t<[4], c32>, !sym.t<[4], c32>) -> !sym.t<[4], c32>
-  func.return %r : !sym.t<[4], c32>
-}
-
 // CHECK-LABEL: func.func @f8(
 // CHECK-NEXT: [[R:%\w+]] = aten.neg(%x) : (!sym.t<[4], f8e4m3fn>) -> !sym.t<[4], f8e4m3fn>
 // CHECK-NEXT: func.return [[R]] : !sym.t<[4], f8e4m3fn>

@@ -91,3 +91,33 @@ func.func @cummax(%x: !sym.t<[s0, 16], i64>) -> (!sym.t<[s0, 16], i64>, !sym.t<[
   %v, %i = aten.cummax(%x, 1) : (!sym.t<[s0, 16], i64>) -> (!sym.t<[s0, 16], i64>, !sym.t<[s0, 16], i64>)
   func.return %v, %i : !sym.t<[s0, 16], i64>, !sym.t<[s0, 16], i64>
 }
+
+// CHECK-LABEL: func.func @hash(
+// CHECK-NEXT: [[W:%\w+]] = prims.convert %x : !sym.t<[s0, 3], f32> -> !sym.t<[s0, 3], f64>
+// CHECK-NEXT: [[B:%\w+]] = prims.bitcast [[W]] : !sym.t<[s0, 3], f64> -> !sym.t<[s0, 3], i64>
+// CHECK-NEXT: [[X:%\w+]] = prims.reduce [[B]] {kind = xor, dims = [1]} : !sym.t<[s0, 3], i64> -> !sym.t<[s0], i64>
+// CHECK-NEXT: [[R:%\w+]] = prims.bitcast [[X]] : !sym.t<[s0], i64> -> !sym.t<[s0], u64>
+// CHECK-NEXT: func.return [[R]]
+func.func @hash(%x: !sym.t<[s0, 3], f32>) -> !sym.t<[s0], u64> {
+  %r = aten.hash_tensor(%x, [1]) : (!sym.t<[s0, 3], f32>) -> !sym.t<[s0], u64>
+  func.return %r : !sym.t<[s0], u64>
+}
+
+// CHECK-LABEL: func.func @trace(
+// CHECK-NEXT: [[D:%\w+]] = prims.gather %x[] {index = [d0, d0]} : !sym.t<[s0, s1], f32> -> !sym.t<[min(s0, s1)], f32>
+// CHECK-NEXT: [[R:%\w+]] = prims.reduce [[D]] {kind = sum, dims = [0]} : !sym.t<[min(s0, s1)], f32> -> !sym.t<[], f32>
+// CHECK-NEXT: func.return [[R]]
+func.func @trace(%x: !sym.t<[s0, s1], f32>) -> !sym.t<[], f32> {
+  %r = aten.trace(%x) : (!sym.t<[s0, s1], f32>) -> !sym.t<[], f32>
+  func.return %r : !sym.t<[], f32>
+}
+
+// The sum of two rows' distances, for rows i < j.
+// CHECK-LABEL: func.func @pdist(
+// CHECK: prims.gather %x[{{.*}}] {index = [i0, d1]} : !sym.t<[5, 2], f32>, !sym.t<[10, 2], i64> -> !sym.t<[10, 2], f32>
+// CHECK: prims.reduce {{.*}} {kind = sum, dims = [1]} : !sym.t<[10, 2], f32> -> !sym.t<[10], f32>
+// CHECK: prims.sqrt
+func.func @pdist(%x: !sym.t<[5, 2], f32>) -> !sym.t<[10], f32> {
+  %r = aten._pdist_forward(%x) : (!sym.t<[5, 2], f32>) -> !sym.t<[10], f32>
+  func.return %r : !sym.t<[10], f32>
+}

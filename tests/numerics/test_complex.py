@@ -25,6 +25,7 @@ NATIVE = {
         "masked_fill",
     ),
     *("mean", "mul", "neg", "permute", "pow", "real", "imag", "reciprocal", "rsqrt", "sgn", "sigmoid", "sin", "sinh"),
+    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "expm1", "log1p", "std_mean"),
     *("sqrt", "square", "sub", "sum", "tan", "tanh", "transpose", "tril", "view_as_real", "where"),
 }
 OPERATORS = {name_of(op): op for op in operators() if name_of(op) in NATIVE}
@@ -99,6 +100,26 @@ def test_far_numbers(z: complex) -> None:
         return x.abs(), x.sqrt(), x.log(), x.tanh(), x / (x + 1), x.reciprocal(), (-x).sqrt()
 
     torch.testing.assert_close(torch.compile(f, backend="lamella")(x), f(x), equal_nan=True)
+
+
+INVERSES = (torch.asin, torch.acos, torch.asinh, torch.acosh, torch.atan, torch.atanh, torch.log1p, torch.expm1)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+def test_sides_of_cuts(dtype: torch.dtype) -> None:
+    """Near 0 and 1, far out, and on both sides of where functions jump: where the zero of a part has a sign."""
+    parts = [0.0, 0.3, 1.0, 1.5, 1e-5, 20.0, 300.0]
+    signed = [sign * x for x in parts for sign in (1.0, -1.0)]
+    x = torch.tensor([complex(a, b) for a in signed for b in signed], dtype=dtype)
+    made = torch.compile(lambda x: [f(x) for f in INVERSES], backend="lamella")(x)
+    for f, y in zip(INVERSES, made, strict=True):
+        torch.testing.assert_close(y, f(x), equal_nan=True)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_halves() -> None:
+    x, y = (numbers(3, 4).to(torch.complex32) for _ in range(2))
+    assert check_call(lambda a, b: (a + b, (a * b).abs(), torch.cat([a, b.mT.mT]), -a.real.chalf()), (x, y)) == []
 
 
 def test_marked_arguments() -> None:

@@ -46,6 +46,7 @@ FUNCTIONS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], Callable[[Any
     "j1": (special.bessel_j1, lambda x: mpmath.besselj(1, x), SIGNED),
     "y0": (special.bessel_y0, lambda x: mpmath.bessely(0, x), FAR),
     "y1": (special.bessel_y1, lambda x: mpmath.bessely(1, x), FAR),
+    "airy": (special.airy_ai, mpmath.airyai, [*NEAR, 12.5, 30.0, *(-x for x in FAR), 0.0]),
     "spherical j0": (special.spherical_bessel_j0, lambda x: mpmath.sin(x) / x if x else mpmath.mpf(1), SIGNED),
     "erfcx": (special.erfcx, lambda x: mpmath.exp(x * x) * mpmath.erfc(x), [*FAR, 0.0, -0.5, -2.0, -8.0]),
     "log_ndtr": (special.log_ndtr, _log_ndtr, [*FAR[:-1], *(-x for x in FAR), 0.0]),

@@ -1,0 +1,81 @@
+"""Norms of differences, and slices that are scaled down to a norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+
+from ..dialects import expr
+from ..dialects.prims import Number
+from ..dialects.tensor import TensorType
+from .decomposition import Call, rule
+from .decompositions_indexing import OUT_OF_RANGE, integer
+from .decompositions_reductions import norm_over
+from .prims_builder import Value
+from .promotion import opmath
+
+
+@rule("aten.dist")
+def dist(call: Call, a: Value, b: Value, order: Number) -> Any:
+    """The norm of a - b."""
+    dtype = opmath(call.type.dtype)
+    a, b = a.to(dtype).align(b.to(dtype))
+    return norm_over(a - b, order, range(a.rank), False)
+
+
+@rule("aten._cdist_forward")
+def cdist(call: Call, a: Value, b: Value, order: float, mode: int | None) -> Any:
+    """The norm of a[…, i, :] - b[…, j, :] for all i and j."""
+    *batch, n, m = call.type.shape
+    width = a.shape[-1]
+    shape, rank = [*batch, n, m, width], len(batch) + 3
+    dims = range(rank - 3)
+    x = a.expand([*batch, n, width]).broadcast(shape, [*dims, rank - 3, rank - 1])
+    y = b.expand([*batch, m, width]).broadcast(shape, [*dims, rank - 2, rank - 1])
+    return norm_over(x - y, order, [rank - 1], False)
+
+
+@rule("aten._pdist_forward")
+def pdist(call: Call, x: Value, order: float) -> Any:
+    """The norm of x[i] - x[j] for all i < j, in that order; ATen finds i and j so, too."""
+    t = call.type
+    if t.numel == 0:
+        return call.full(0)
+    pairs = TensorType.get([*t.shape, x.shape[1]], x.dtype, None, t.device)
+    k = call.b.iota(0, pairs.with_(dtype="f64"))
+    n = k.full(x.shape[0])
+    i = (n - 0.5 - ((n - 0.5) * (n - 0.5) - k * 2.0 - 1.0).sqrt()).floor()
+    j = k - n * i + i * (i + 1.0) * 0.5 + i + 1.0
+    rows = (x.gather([index.to("i64")], [expr.symbol("i0"), expr.symbol("d1")], pairs) for index in (i, j))
+    a, b = rows
+    return norm_over(a - b, order, [1], False)
+
+
+@rule("aten.renorm")
+def renorm(call: Call, x: Value, order: Number, dim: int, largest: Number) -> Any:
+    """Slices along dim, scaled down to that norm where theirs is larger."""
+    y = x.opmath()
+    size = norm_over(y, order, [d for d in range(x.rank) if d != dim % x.rank], True)
+    if size is NotImplemented or isinstance(largest, sympy.Expr):
+        return NotImplemented
+    return y * (size > float(largest)).where(size.full(float(largest)) / (size + 1e-7), 1.0)
+
+
+# Scans
+
+
+@rule("aten.embedding_renorm")
+def embedding_renorm(call: Call, weight: Value, indices: Value, largest: float, order: float) -> Any:
+    """Rows of weight that are looked up, scaled down to that norm where theirs is larger."""
+    n, count = weight.shape[0], indices.type.numel
+    size = norm_over(weight.opmath(), order, [1], True)
+    if size is NotImplemented or isinstance(largest, sympy.Expr):
+        return NotImplemented
+    size = size.to(weight.dtype).opmath()
+    none = call.b.full(False, TensorType.get([n], "i1", None, weight.type.device))
+    seen = call.b.full(True, none.type.with_(shape=[count]))
+    used = none.scatter([integer(indices).reshape([count])], seen, [expr.symbol("i0")], "none", OUT_OF_RANGE)
+    scale = size.full(float(largest)) / (size + 1e-7)
+    chosen = used.unsqueeze(1) & (size > float(largest))
+    return weight.opmath() * chosen.where(scale, 1.0)
