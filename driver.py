@@ -167,7 +167,7 @@ def pipeline(
     products = "all" if invariant else options.products
     other = f" variant={variant}" if variant != "default" else ""
     contract = str(numerics != "eager").lower()
-    deterministic = " deterministic=true" if gpu and options.deterministic else ""
+    deterministic = " deterministic=true" if options.deterministic else ""
     whole = " parts=false" if invariant else ""
     alike = " invariant=true" if invariant else ""
     machine = f"l1={target.l1} l2={target.l2} l3={target.l3} threads={target.cores}"

@@ -1,5 +1,5 @@
-"""What torch 2.11 says wrongly of results when it traces with fake tensors: indices and counts have the dtype of the
-input there. torch 2.13 says int64, as the operators give it.
+"""What torch 2.11 says wrongly of results when it traces with fake tensors: indices, counts and sums have the dtype
+of the input there. torch 2.13 says what the operators give.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ _kernels: Any = _fake_impls
 _KERNELS: dict[Any, Callable[..., Any]] = _kernels.op_implementations_dict
 
 
-def _index(t: torch.Tensor) -> torch.Tensor:
-    return t if t.dtype == torch.int64 else t.new_empty(t.shape, dtype=torch.int64)
+def _as(t: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return t if t.dtype == dtype else t.new_empty(t.shape, dtype=dtype)
 
 
 def _values_first(results: Any, weights: Any) -> Any:
     values, *rest = results
-    return (values, *map(_index, rest))
+    return (values, *(_as(t, torch.int64) for t in rest))
 
 
-def _unless_weighted(result: Any, weights: Any) -> Any:
-    return result if weights is not None else _index(result)
+def _weighted(result: Any, weights: Any) -> Any:
+    """Sums of weights are f64, but those of f32; without weights they are counts."""
+    if weights is None:
+        return _as(result, torch.int64)
+    return _as(result, torch.float32 if weights.dtype == torch.float32 else torch.float64)
 
 
 _MENDS = {
@@ -35,7 +38,7 @@ _MENDS = {
     _aten._unique2.default: _values_first,
     _aten.unique_dim.default: _values_first,
     _aten.unique_consecutive.default: _values_first,
-    _aten.bincount.default: _unless_weighted,
+    _aten.bincount.default: _weighted,
 }
 """What makes the results of a fake kernel right, by operator; it is told the weights, if the operator has any."""
 

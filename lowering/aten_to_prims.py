@@ -93,6 +93,10 @@ READ = "aten._local_scalar_dense"
 """The element of a tensor as a number."""
 
 
+NOT_DETERMINISTIC = frozenset({"aten.max_unpool2d", "aten.max_unpool3d", "aten.put"})
+"""Operators of which ATen has no deterministic kernel on the CPU: it raises, or warns, where such are asked for."""
+
+
 @dataclass(frozen=True)
 class AtenToPrims(ModulePass):
     """Decompose ATen ops into prims."""
@@ -103,7 +107,9 @@ class AtenToPrims(ModulePass):
     random: Literal["philox", "eager"] = "philox"
     """"eager" leaves random ops to ATen, whose numbers depend on the order of draws."""
     deterministic: bool = False
-    """Leave to ATen, which sorts them, updates of a GPU's tensors where data says whose order changes the result."""
+    """Leave to ATen, which sorts them, updates of a GPU's tensors where data says whose order changes the result; and
+    operators for which it raises then.
+    """
     statistics: dict[str, int] = field(default_factory=dict, init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -153,7 +159,9 @@ class AtenToPrims(ModulePass):
         return replaced
 
     def _is_eagers(self, op: AtenOp) -> bool:
-        """Whether only ATen may make the numbers."""
+        """Whether only ATen may make the numbers, or say that it does not."""
+        if self.deterministic and op.name in NOT_DETERMINISTIC:
+            return op.name != "aten.put" or not op.arg("accumulate")
         return self.random == "eager" and "nondeterministic_seeded" in op.schema.tags
 
 

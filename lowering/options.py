@@ -20,7 +20,8 @@ class Options:
     graphs for inference whose calls the GPU waits for, where little would be copied. `products`: which matrix products
     become kernels, "auto" those that a measurement or the cost model says, "all" or "none". `autotune`: what can be
     done in several ways is timed on the device when a graph is compiled. `deterministic`: kernels of a GPU give the
-    same bits each time, also where they update what data says; None is torch's own setting.
+    same bits each time, also where they update what data says, and operators raise that ATen has no such kernel of;
+    None is torch's own setting.
     `batch_invariant`: a row of a result of elementwise operators, reductions and scans within rows, norms, softmax and
     matrix products has the same bits whatever rows are computed beside it, and however many. To that end all products
     are kernels, each element summed in one order, long reductions are not made in parts, and roundings are eager's.

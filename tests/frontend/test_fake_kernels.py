@@ -36,6 +36,9 @@ def as_in_2_11(operator: Any) -> Callable[..., Any]:
         (aten._unique2.default, lambda x: torch.unique(x, return_inverse=True)[1] * 100),
         (aten.unique_dim.default, lambda x: torch.unique(x, return_inverse=True, return_counts=True, dim=0)),
         (aten.bincount.default, lambda x: torch.bincount(x.to(torch.int8)) * 100),
+        (aten.bincount.default, lambda x: torch.bincount(x.to(torch.int8), x.float() / 2) * 3),
+        (aten.bincount.default, lambda x: torch.bincount(x.to(torch.int8), x.half() / 2) * 3),
+        (aten.bincount.default, lambda x: torch.bincount(x.to(torch.int8), x) * 3),
     ],
 )
 def test_indices(operator: Any, program: Callable[[Any], Any], dtype: torch.dtype) -> None:

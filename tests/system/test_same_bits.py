@@ -104,3 +104,30 @@ def test_batches_of_products() -> None:
         torch.compiler.reset()
         found = compiled(lambda x, y: (x @ y) * 2, batch_invariant=True)(x[:n, :rows], y[:n])
         assert torch.equal(found, wanted[:n, :rows]), (n, rows)
+
+
+NOT_DETERMINISTIC = {
+    "max_unpool2d": lambda x, i: torch.nn.functional.max_unpool2d(x, i, (2, 2)),
+    "max_unpool3d": lambda x, i: torch.nn.functional.max_unpool3d(x[None], i[None], (1, 2, 2)),
+    "put": lambda x, i: x.put(i, x),
+}
+
+
+@pytest.mark.parametrize("name", NOT_DETERMINISTIC)
+def test_what_has_no_deterministic_kernel(name: str) -> None:
+    """Raises where eager does, and only there."""
+    torch._dynamo.reset()
+    f = NOT_DETERMINISTIC[name]
+    compiled = torch.compile(f, backend="lamella", options={"cache": False})
+    x, i = torch.randn(1, 1, 2, 2), torch.tensor([[[[0, 3], [2, 1]]]])
+    torch.testing.assert_close(compiled(x, i), f(x, i), rtol=0, atol=0)
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        for g in (f, compiled):
+            with pytest.raises(RuntimeError, match="does not have a deterministic implementation"):
+                g(x, i)
+        added = torch.compile(lambda x, i: x.put(i, x, accumulate=True), backend="lamella")
+        torch.testing.assert_close(added(x, i), x.put(i, x, accumulate=True))
+    finally:
+        torch.use_deterministic_algorithms(before)
