@@ -17,6 +17,7 @@ from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils.checkpoint import CheckpointPolicy
 
 from .joint_cse import eliminate_common_subexpressions
+from .joint_layout import with_channels_last
 
 config: Any = _config
 partitioners: Any = _partitioners
@@ -48,6 +49,7 @@ class JointGraph:
 
     def __init__(self, module: GraphModule, inputs: Sequence[Any], settings: Mapping[str, Any]) -> None:
         module.graph.eliminate_dead_code()
+        module.graph = with_channels_last(module.graph)
         if config.cse:
             eliminate_common_subexpressions(module.graph)
         module.recompile()
