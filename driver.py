@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -47,6 +48,8 @@ def lamella(
         from .frontend.options import parse_options
 
         wanted = parse_options(options, mode)
+        if os.environ.get("LAMELLA_TIMING", "0") != "0":
+            wanted = replace(wanted, timing=True)
         kept = wanted.cache and not _dump_folder(wanted)  # a graph from AOTAutograd's cache leaves no dump
         return Backend(wanted, _compile_or_give_up, version=_version() if kept else None)(graph, example_inputs)
 
@@ -87,14 +90,24 @@ def compile(
     return enter(compiled) if model is not None else lambda f: enter(compiled(f))
 
 
-def explain(program: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
+def explain(
+    program: Callable[..., Any],
+    *args: Any,
+    options: Mapping[str, Any] | None = None,
+    mode: str | None = None,
+    **kwargs: Any,
+) -> Explanation:
     """Compile and call `program` once on these arguments (what it changes is changed), and tell what became of it.
 
+    `options` and `mode` are those of `compile`, but nothing comes from a cache. A program with arguments of these names
+    is given in a lambda. Raises OptionError.
     A backward graph is there when the call makes a result that requires gradients and torch compiles it at once.
     """
     from .frontend.explain import explain_with
+    from .frontend.options import parse_options
 
-    return explain_with(partial(_compile_or_give_up, stories=True), program, *args, **kwargs)
+    wanted = replace(parse_options(options, mode), cache=False)
+    return explain_with(partial(_compile_or_give_up, stories=True), wanted, program, *args, **kwargs)
 
 
 def lower(module: ModuleOp | CapturedModule | str, to: str = "loop") -> ModuleOp:
@@ -130,6 +143,14 @@ class Compilation:
     decisions: list[str] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     stories: list[KernelStory] = field(default_factory=list)
+
+    @property
+    def times(self) -> dict[str, float]:
+        """Milliseconds by pass, and of the machine code; empty for what came from the cache."""
+        found: dict[str, float] = {}
+        for record in self.records:
+            found[record.name] = found.get(record.name, 0.0) + record.apply_ms + record.verify_ms
+        return found
 
 
 def target_of(options: Options) -> CpuTarget:
@@ -245,7 +266,7 @@ def _compile_frozen(module: ModuleOp, options: Options, tell: bool) -> Compilati
     text = print_module(module, locations=True)
     passes = freezing_passes(options)
     try:
-        run_passes(module, passes, verify=options.verify)
+        records = run_passes(module, passes, verify=options.verify)
     except Exception as error:
         _note_reproducer(error, text, passes)
         raise
@@ -253,7 +274,8 @@ def _compile_frozen(module: ModuleOp, options: Options, tell: bool) -> Compilati
     if taken is None:
         return _compile_module(module, options, tell)
     main = _compile_module(module, options, tell)
-    return replace(main, graph=FrozenGraph(main.graph, EagerModule(taken[0]), taken[1]))
+    frozen = FrozenGraph(main.graph, EagerModule(taken[0]), taken[1])
+    return replace(main, graph=frozen, records=[*records, *main.records])
 
 
 def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilation:
@@ -290,8 +312,12 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
         expect_kernels()
     passes = pipeline(options, target, gpu)
     try:
+        start = time.perf_counter()
         manager = _manager(passes, verify=options.verify, after=after)
         settle("passes")
+        from .lowering.pass_manager import record
+
+        loading = record("loading passes", start)
         before, rest = manager.split("aten-choose-products")
         records = before.run(module)
         if options.products == "auto":
@@ -303,7 +329,10 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
                 _remember_kernels(module, options, target, gpu)
         records += rest.run(module)
         stories = teller.stories() if teller is not None else []
-        compilation = Compilation(native(module, target, gpu), records, stages=stages, stories=stories, **notes)
+        start = time.perf_counter()
+        graph = native(module, target, gpu)
+        records = [loading, *records, record("machine code", start)]
+        compilation = Compilation(graph, records, stages=stages, stories=stories, **notes)
     except Exception as error:  # whatever it is, what led to it is kept
         _note_reproducer(error, text, passes)
         raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from .compiled import CompiledGraph, EagerGraph, without_wrapper
 from .freezing import mark_frozen, module_state
 from .module_names import module_name
 from .outputs import OutputRecipe
+from .timing import table, timed, with_rest
 from .torch_compat import (
     CacheableCompiler,
     OutputCode,
@@ -65,6 +67,11 @@ class Compilation(Protocol):
     @property
     def stories(self) -> list[KernelStory]: ...
 
+    @property
+    def times(self) -> dict[str, float]:
+        """Milliseconds by pass, and of the machine code; empty for what came from the cache."""
+        ...
+
 
 Compile = Callable[["ModuleOp", Options], Compilation]
 
@@ -84,6 +91,8 @@ class Event:
     """Of a forward: what it saves for the backward, and what that computes again, with bytes."""
     recording: str = ""
     """Of a graph on a GPU: whether it is recorded as a CUDA graph, and why not."""
+    times: dict[str, float] = field(default_factory=dict[str, float])
+    """Milliseconds that compiling took, by step."""
 
 
 class Backend:
@@ -111,6 +120,14 @@ class Backend:
         """How many outputs of that forward are the program's; the others are the backward's."""
 
     def __call__(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        times: dict[str, float] = {}
+        with timed(times, "AOTAutograd and what it calls"):
+            compiled = self._compile(graph, example_inputs)
+        if self.options.timing:
+            sys.stderr.write(table("a graph of TorchDynamo", times) + "\n")
+        return compiled
+
+    def _compile(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         without_needless_masks(graph)
         names, state = _input_names(graph), module_state(graph) if self.options.freezing else ()
         compilers = [self.compiler(kind, names, state) for kind in ("forward", "backward", "inference")]
@@ -121,7 +138,8 @@ class Backend:
         if not self.cacheable:
             return without_wrapper(compile, example_inputs)
         # What AOTAutograd's key must contain beside the graph: the compiler and what it was asked for.
-        tag = hashlib.sha256(f"{self.version}|{self.options!r}".encode()).hexdigest()[:32]
+        asked = replace(self.options, timing=False)
+        tag = hashlib.sha256(f"{self.version}|{asked!r}".encode()).hexdigest()[:32]
         with cached(f"lamella-{tag}"):
             return without_wrapper(compile, example_inputs)
 
@@ -148,13 +166,16 @@ class Backend:
         """Import and compile one ATen graph; one that is not supported runs eagerly. `names` are those of the inputs of
         TorchDynamo's graph, `state` are the positions of its parameters and buffers where these are frozen.
         """
-        from ..dialects import lazy_formats as lazy_formats  # before any of xDSL's dialects
-        from .graph_parts import UnsupportedGraph
-        from .import_fx import import_graph
+        steps, whole = dict[str, float](), dict[str, float]()
+        with timed(whole, "all"), timed(steps, "loading the IR"):
+            from ..dialects import lazy_formats as lazy_formats  # before any of xDSL's dialects
+            from .graph_parts import UnsupportedGraph
+            from .import_fx import import_graph
 
-        with real_tensors():
+        with real_tensors(), timed(whole, "all"):
             try:
-                imported = import_graph(graph, _placeholder_names(graph, names))
+                with timed(steps, "import"):
+                    imported = import_graph(graph, _placeholder_names(graph, names))
             except UnsupportedGraph as error:
                 return self.compile_pieces(graph, kind, str(error))
             try:
@@ -171,7 +192,7 @@ class Backend:
                 return EagerGraph(graph, str(error))
         recipe = OutputRecipe(imported.outputs)
         run, recording = self._recorded(kind, compilation, plan, recipe)
-        self.tell(kind, graph, compilation, "", recording)
+        self.tell(kind, graph, compilation, "", recording, with_rest(steps | compilation.times, whole["all"]))
         direct = kind == "inference" and leaves_nothing_to_do(graph)
         compiled = CompiledGraph(run, recipe, imported.constants, direct)
         if kind == "backward" and self.cacheable and (release := hold_cached()) is not None:
@@ -245,12 +266,20 @@ class Backend:
         return compilation.graph, f"not recorded as a CUDA graph: {plan}"
 
     def tell(
-        self, kind: str, graph: GraphModule, compilation: Compilation | None, reason: str, recording: str = ""
+        self,
+        kind: str,
+        graph: GraphModule,
+        compilation: Compilation | None,
+        reason: str,
+        recording: str = "",
+        times: dict[str, float] | None = None,
     ) -> None:
+        if times and self.options.timing:
+            sys.stderr.write(table(f"{kind} graph", times) + "\n")
         if self.watch is not None:
             names = Counter(_name(node.target) for node in graph.graph.nodes if node.op == "call_function")
             saved, self.saved = (self.saved, []) if kind == "forward" else ([], self.saved)
-            self.watch(Event(kind, dict(names.most_common()), compilation, reason, saved, recording))
+            self.watch(Event(kind, dict(names.most_common()), compilation, reason, saved, recording, times or {}))
 
 
 def with_settings(options: Options) -> Options:

@@ -17,6 +17,7 @@ from ..lowering.options import Options
 from ..lowering.origins import Call
 from ..lowering.report_page import count, graph_section, listing, page
 from .backend import Backend, Compile, Event
+from .timing import sentence, timed
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class GraphReport:
     """Of a forward: what it saves for the backward, and what that computes again, with bytes."""
     recording: str = ""
     """Of a graph on a GPU: whether it is recorded as a CUDA graph, and why not."""
+    times: dict[str, float] = field(default_factory=dict[str, float])
+    """Milliseconds that compiling took, by step; what `explain` notes of each kernel is in the last."""
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -70,8 +73,11 @@ class GraphReport:
             self.stories,
             anchor=anchor,
             note=f"Runs eagerly: {self.reason}" if self.reason else "",
-            partition=[*filter(None, [self.recording]), *self.partition],
+            partition=[*filter(None, [self.recording, *self._times()]), *self.partition],
         )
+
+    def _times(self) -> list[str]:
+        return [f"compiled in {sentence(self.times)}"] if self.times else []
 
     def _lines(self) -> Iterator[str]:
         yield self.title
@@ -79,6 +85,7 @@ class GraphReport:
             yield f"  runs eagerly: {self.reason}"
             return
         yield f"  {count(len(self.kernels), 'kernel')}, {count(len(self.calls), 'call')} into ATen"
+        yield from (f"  {line}" for line in self._times())
         if self.recording:
             yield f"  {self.recording}"
         for kernel in self.kernels:
@@ -106,6 +113,8 @@ class Explanation:
     breaks: list[Break] = field(default_factory=list)
     guards: list[str] = field(default_factory=list)
     """What must hold of the inputs for the compiled code to be used again."""
+    times: dict[str, float] = field(default_factory=dict[str, float])
+    """Milliseconds of the first call: TorchDynamo with the call itself, AOTAutograd, and the graphs."""
 
     @property
     def summary(self) -> str:
@@ -113,15 +122,21 @@ class Explanation:
         return ", ".join((*parts, count(len(self.guards), "guard")))
 
     def __str__(self) -> str:
-        parts = [self.summary]
+        parts = [self.summary, *self._times()]
         parts += [f"break at {b}" for b in self.breaks]
         parts += map(str, self.graphs)
         parts += ["guards:", *(f"  {guard}" for guard in self.guards)] if self.guards else []
         return "\n".join(parts)
 
+    def _times(self) -> list[str]:
+        return [f"first call: {sentence(self.times)}"] if self.times else []
+
     def html(self) -> str:
         """The report as one HTML page: each kernel at every level beside its Python lines, calls, decisions, guards."""
-        sections = [f"<p>{self.summary}</p>", *listing("Graph breaks", [str(b) for b in self.breaks])]
+        sections = [
+            *(f"<p>{line}</p>" for line in (self.summary, *self._times())),
+            *listing("Graph breaks", [str(b) for b in self.breaks]),
+        ]
         sections += [graph.html(f"g{i}") for i, graph in enumerate(self.graphs)]
         return page("What became of the program", [*sections, *listing("Guards", self.guards)])
 
@@ -132,22 +147,34 @@ class Explanation:
         return target
 
 
-def explain_with(compile: Compile, program: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Explanation:
+def explain_with(
+    compile: Compile, options: Options, program: Callable[..., Any], /, *args: Any, **kwargs: Any
+) -> Explanation:
     """`lamella.explain` with the function that makes native code of a module."""
     explanation = Explanation()
-    backend = Backend(Options(cache=False), compile, watch=lambda event: explanation.graphs.append(report(event)))
+    backend = Backend(options, compile, watch=lambda event: explanation.graphs.append(report(event)))
+    whole, inside = dict[str, float](), dict[str, float]()
 
     def compile_and_note(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         if (found := _break(graph)) is not None:
             explanation.breaks.append(found)
-        return backend(graph, inputs)
+        with timed(inside, "all"):
+            return backend(graph, inputs)
 
     def note_guards(guards: Any) -> None:
         explanation.guards.extend(_guard_texts(guards))
 
     torch._dynamo.reset()
-    torch._dynamo.optimize(compile_and_note, guard_export_fn=note_guards)(program)(*args, **kwargs)
+    with timed(whole, "all"):
+        torch._dynamo.optimize(compile_and_note, guard_export_fn=note_guards)(program)(*args, **kwargs)
     torch._dynamo.reset()
+    graphs = sum(sum(g.times.values()) for g in explanation.graphs)
+    rest = inside.get("all", 0.0)
+    explanation.times = {
+        "TorchDynamo and the call": max(0.0, whole["all"] - rest),
+        "AOTAutograd": max(0.0, rest - graphs),
+        "Lamella": graphs,
+    }
     return explanation
 
 
@@ -157,7 +184,7 @@ def report(event: Event) -> GraphReport:
     if made is None:
         return GraphReport(event.kind, event.operators, [], [], [], [], event.reason, event.partition)
     told = (made.kernels, made.calls, made.decisions, made.stories)
-    return GraphReport(event.kind, event.operators, *told, "", event.partition, event.recording)
+    return GraphReport(event.kind, event.operators, *told, "", event.partition, event.recording, event.times)
 
 
 def _break(graph: GraphModule) -> Break | None:

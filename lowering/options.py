@@ -14,7 +14,8 @@ class Options:
     kernels, "eager" has ATen make them, which are eager's own. `target`: "host", or a name that `CpuTarget.from_name`
     or `GpuTarget.from_name` takes. `cache`: use the cache on disk. `verify`: verify the module between passes.
     `threads`: let kernels run on torch's thread pool. `strict` (LAMELLA_STRICT): a bug of this compiler is an error;
-    without it and `verify`, the graph that met it runs eagerly, with a warning. `activation_memory_budget`: the share,
+    without it and `verify`, the graph that met it runs eagerly, with a warning. `timing` (LAMELLA_TIMING): where the
+    time of compiling goes is written to stderr, graph by graph. `activation_memory_budget`: the share,
     between 0 and 1, of the bytes which training would best keep for the backward that it may keep; None is torch's own
     setting of that name. `cuda_graphs`: graphs on a GPU are recorded at their second call and replayed; None records
     graphs for inference whose calls the GPU waits for, where little would be copied. `products`: which matrix products
@@ -41,6 +42,7 @@ class Options:
     verify: bool = False
     threads: bool = True
     strict: bool = False
+    timing: bool = False
     activation_memory_budget: float | None = None
     cuda_graphs: bool | None = None
     products: str = "auto"

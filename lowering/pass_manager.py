@@ -49,6 +49,11 @@ class PassRecord:
     statistics: dict[str, int]
 
 
+def record(name: str, start: float) -> PassRecord:
+    """What is no pass and was begun at `start` (of `time.perf_counter`), as records say it."""
+    return PassRecord(name, (time.perf_counter() - start) * 1e3, 0.0, 0, 0, {})
+
+
 @dataclass
 class PassManager:
     """A pipeline and how to run it.

@@ -27,6 +27,7 @@ class Interpreted:
     kernels: list[Any] = field(default_factory=list)
     calls: list[Any] = field(default_factory=list)
     decisions: list[Any] = field(default_factory=list)
+    times: dict[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass

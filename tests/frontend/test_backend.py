@@ -190,3 +190,41 @@ def test_explain() -> None:
     text = str(explanation)
     assert "2 graphs, 1 graph break, " in text and f"break at {__file__}:{line}" in text and "call aten.mm" in text
     assert "L['x'] is a tensor" in text
+    assert {"loading the IR", "import", "loading passes", "loop-fuse", "machine code"} <= first.times.keys() and min(
+        first.times.values()
+    ) >= 0
+    assert list(explanation.times) == ["TorchDynamo and the call", "AOTAutograd", "Lamella"]
+    assert explanation.times["Lamella"] == sum(sum(graph.times.values()) for graph in explanation.graphs)
+    assert "first call: " in text and "  compiled in " in text
+
+
+def test_explain_takes_options() -> None:
+    def f(x: Tensor, y: Tensor) -> Tensor:
+        return (x @ y).relu()
+
+    x = torch.randn(64, 64)
+    (plain,) = lamella.explain(f, x, y=x, options={"products": "none"}).graphs
+    (made,) = lamella.explain(f, x, y=x, options={"products": "all"}, mode="default").graphs
+    assert [call.name for call in plain.calls] == ["aten.mm"] and not made.calls
+    with pytest.raises(LamellaError, match="unknown option 'nope'"):
+        lamella.explain(f, x, x, options={"nope": 1})
+    with pytest.raises(LamellaError, match="unknown mode"):
+        lamella.explain(f, x, x, mode="nope")
+
+
+@pytest.mark.parametrize("way", ["option", "environment"])
+def test_timing_is_told(way: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the time goes, graph by graph; what comes from AOTAutograd's cache has no steps."""
+    if way == "environment":
+        monkeypatch.setenv("LAMELLA_TIMING", "1")
+    options: dict[str, Any] = {"timing": way == "option", "cache": False}
+    x = torch.randn(5, 7, requires_grad=True)
+    torch.compile(lambda x: x.sin().exp(), backend="lamella", options=options)(x).sum().backward()
+    told = capsys.readouterr().err
+    for title in ("lamella: forward graph: ", "lamella: backward graph: ", "lamella: a graph of TorchDynamo: "):
+        assert told.count(title) == 1
+    assert told.count("  machine code ") == 2 and told.count("  AOTAutograd and what it calls ") == 1
+    monkeypatch.delenv("LAMELLA_TIMING", raising=False)
+    torch._dynamo.reset()
+    torch.compile(lambda x: x.sin().exp(), backend="lamella", options={"cache": False})(x)
+    assert "lamella" not in capsys.readouterr().err
