@@ -132,7 +132,7 @@ def _masked_put(x: Value, mask: Value, values: Value, accumulate: bool) -> Any:
             return NotImplemented
         flat = mask.reshape([n])
         shape = (n, *rest)
-        place = flat.where(_places(flat), 0).broadcast(shape, [0])
+        place = flat.where(set_before(flat), 0).broadcast(shape, [0])
         t = values.type.with_(shape=shape)
         values = values.expand([values.shape[0], *rest])
         values = values.gather([place], [expr.symbol("i0"), *dims_of(len(shape))[1:]], t, TOO_FEW).reshape(x.shape)
@@ -143,7 +143,7 @@ def _masked_put(x: Value, mask: Value, values: Value, accumulate: bool) -> Any:
     return mask.where(x + values if accumulate else values, x)
 
 
-def _places(mask: Value) -> Value:
+def set_before(mask: Value) -> Value:
     """For each element of a flat mask, how many are set before it."""
     return mask.to("i64").scan("sum", 0) - 1
 
@@ -155,7 +155,7 @@ def masked_scatter(call: Call, x: Value, mask: Value, source: Value) -> Any:
     if available == 0 or n == 0 or not mask.is_bool:
         return NotImplemented
     mask = mask.expand(call.type.shape).reshape([n])
-    place = mask.where(_places(mask), 0)
+    place = mask.where(set_before(mask), 0)
     t = call.type.with_(shape=[n])
     taken = source.to(x.dtype).reshape([available]).gather([place], [expr.symbol("i0")], t, TOO_FEW)
     return mask.where(taken, x.expand(call.type.shape).reshape([n])).reshape(call.type.shape)
@@ -169,7 +169,7 @@ def masked_scatter_backward(call: Call, grad: Value, mask: Value, sizes: Sequenc
         return NotImplemented
     flat = mask.expand(grad.shape).reshape([n])
     # what the mask leaves out goes behind the end
-    place = flat.where(_places(flat), size).minimum(size)
+    place = flat.where(set_before(flat), size).minimum(size)
     base = call.b.full(0, call.type.with_(shape=[size + 1]))
     written = base.scatter([place], grad.reshape([n]), [expr.symbol("i0")], "none")
     return written.slice(0, 0, size).reshape(call.type.shape)

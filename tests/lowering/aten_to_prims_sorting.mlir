@@ -59,3 +59,34 @@ func.func @left(%x: !sym.t<[2, 100000], f32>, %y: !sym.t<[64], f32, device=cuda:
   %w, %j = aten.sort(%y) : (!sym.t<[64], f32, device=cuda:0>) -> (!sym.t<[64], f32, device=cuda:0>, !sym.t<[64], i64, device=cuda:0>)
   func.return %v, %w : !sym.t<[2], f32>, !sym.t<[64], f32, device=cuda:0>
 }
+
+// Many elements are looked for in order.
+// CHECK-LABEL: func.func @isin(
+// CHECK: prims.sort
+// CHECK: prims.eq
+// CHECK-NOT: aten.isin
+func.func @isin(%x: !sym.t<[s0], i32>, %y: !sym.t<[100], i32>) -> !sym.t<[s0], i1> {
+  %r = aten.isin.Tensor_Tensor(%x, %y) : (!sym.t<[s0], i32>, !sym.t<[100], i32>) -> !sym.t<[s0], i1>
+  func.return %r : !sym.t<[s0], i1>
+}
+
+// What is zero goes behind the end.
+// CHECK-LABEL: func.func @nonzero_static(
+// CHECK: [[BEFORE:%\w+]] = prims.scan %{{\w+}} {kind = sum, dim = 0} : !sym.t<[15], i64>
+// CHECK: prims.scatter %{{\w+}}[%{{\w+}}], %{{\w+}} {index = [i0], combine = none} : !sym.t<[5], i64>
+// CHECK: prims.rem
+// CHECK: prims.cat
+func.func @nonzero_static(%x: !sym.t<[3, 5], i1>) -> !sym.t<[4, 2], i64> {
+  %r = aten.nonzero_static(%x, size = 4) : (!sym.t<[3, 5], i1>) -> !sym.t<[4, 2], i64>
+  func.return %r : !sym.t<[4, 2], i64>
+}
+
+// CHECK-LABEL: func.func @histc(
+// CHECK: prims.scatter %{{\w+}}[%{{\w+}}], %{{\w+}} {index = [i0], combine = add} : !sym.t<[9], f32>
+// The range of the data is ATen's to find, and to refuse.
+// CHECK: aten.histc(%x, 8)
+func.func @histc(%x: !sym.t<[s0], f32>) -> (!sym.t<[8], f32>, !sym.t<[8], f32>) {
+  %a = aten.histc(%x, 8, -1, 1) : (!sym.t<[s0], f32>) -> !sym.t<[8], f32>
+  %b = aten.histc(%x, 8) : (!sym.t<[s0], f32>) -> !sym.t<[8], f32>
+  func.return %a, %b : !sym.t<[8], f32>, !sym.t<[8], f32>
+}
