@@ -186,7 +186,6 @@ def _is_pure(node: Node) -> bool:
 
 def _kind(node: Node) -> Kind:
     from ..lowering.aten_to_prims import RULES
-    from ..lowering.products import FACTORS
 
     target = node.target
     if target is operator.getitem:
@@ -198,7 +197,7 @@ def _kind(node: Node) -> Kind:
         return Kind.RANDOM
     name = op_name(target)
     entry = RULES.get(name)
-    if entry is None or name in FACTORS:
+    if entry is None or entry.costly:
         return Kind.CALL
     return Kind.VIEW if entry.alias else Kind.FUSED
 

@@ -69,24 +69,28 @@ BITS: Final = MOVES | {"aten._to_copy", "torch_prims.convert_element_type", "ate
 class Rule(NamedTuple):
     """`alias`: a result may be an operand itself, as a view is in eager; otherwise results are new tensors.
     `elementwise`: a number that is read from a tensor, or computed from sizes, may come as a tensor.
+    `costly`: a kernel of its own, or a call where that is faster; nobody computes it again to save memory.
     """
 
     function: Callable[..., Result]
     alias: bool
     elementwise: bool = False
+    costly: bool = False
 
 
 RULES: dict[str, Rule] = {}
 """By name of the ATen op."""
 
 
-def rule(*names: str, alias: bool = False, elementwise: bool = False) -> Callable[[Function], Function]:
+def rule(
+    *names: str, alias: bool = False, elementwise: bool = False, costly: bool = False
+) -> Callable[[Function], Function]:
     """Registers `function(call, *args)`."""
 
     def register(function: Function) -> Function:
         for name in names:
             assert name not in RULES, f"two rules for {name}"
-            RULES[name] = Rule(function, alias, elementwise)
+            RULES[name] = Rule(function, alias, elementwise, costly)
         return function
 
     return register

@@ -25,7 +25,7 @@ converting them.
 """
 
 
-@rule(FLASH)
+@rule(FLASH, costly=True)
 def attention(
     call: Call,
     query: Value,

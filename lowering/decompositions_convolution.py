@@ -90,7 +90,7 @@ def _transposed(
     return _convolved(_spread(x, stride), _turned(weight, groups), places, ones, low, dilation, groups)
 
 
-@rule("aten.convolution")
+@rule("aten.convolution", costly=True)
 def convolution(
     call: Call, x: Value, weight: Value, bias: Value | None, stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int,
@@ -107,7 +107,7 @@ def convolution(
     return result.to(call.type.dtype)
 
 
-@rule("aten.convolution_backward")
+@rule("aten.convolution_backward", costly=True)
 def convolution_backward(
     call: Call, grad: Value, x: Value, weight: Value, bias: Any, stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int, mask: Sequence[bool],

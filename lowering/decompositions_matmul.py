@@ -82,12 +82,12 @@ def _with_bias(call: Call, result: Value, bias: Value, beta: Number, alpha: Numb
     return result + (bias if beta == 1 else bias * beta)
 
 
-@rule("aten.mm", "aten.bmm")
+@rule("aten.mm", "aten.bmm", costly=True)
 def mm(call: Call, x: Value, matrix: Value) -> Any:
     return product(call, x, matrix) if is_generated(call.op) else NotImplemented
 
 
-@rule("aten.addmm", "aten.baddbmm")
+@rule("aten.addmm", "aten.baddbmm", costly=True)
 def addmm(call: Call, bias: Value, x: Value, matrix: Value, beta: Number, alpha: Number) -> Any:
     if is_generated(call.op):
         return _with_bias(call, product(call, x, matrix), bias, beta, alpha)
@@ -103,7 +103,7 @@ def addmm(call: Call, bias: Value, x: Value, matrix: Value, beta: Number, alpha:
     return _with_bias(call, Value(call.b, op.results[0]), bias, 1, 1)
 
 
-@rule("aten.addbmm")
+@rule("aten.addbmm", costly=True)
 def addbmm(call: Call, bias: Value, x: Value, matrix: Value, beta: Number, alpha: Number) -> Any:
     """The sum over the batch is a longer inner dim."""
     if not is_generated(call.op):
@@ -114,7 +114,7 @@ def addbmm(call: Call, bias: Value, x: Value, matrix: Value, beta: Number, alpha
     return _with_bias(call, result, bias, beta, alpha)
 
 
-@rule("aten.dot", "aten.vdot")
+@rule("aten.dot", "aten.vdot", costly=True)
 def dot(call: Call, x: Value, other: Value) -> Any:
     """A sum of products; `vdot` conjugates the first factor, which is real here."""
     if not is_generated(call.op):
@@ -122,26 +122,26 @@ def dot(call: Call, x: Value, other: Value) -> Any:
     return (x.opmath() * other.opmath()).reduce("sum", [0]).to(call.type.dtype)
 
 
-@rule("aten.mv")
+@rule("aten.mv", costly=True)
 def mv(call: Call, matrix: Value, vector: Value) -> Any:
     if not is_generated(call.op):
         return NotImplemented
     return matrix.dot(vector.unsqueeze(1)).reshape(call.type.shape)
 
 
-@rule("aten.addmv")
+@rule("aten.addmv", costly=True)
 def addmv(call: Call, bias: Value, matrix: Value, vector: Value, beta: Number, alpha: Number) -> Any:
     if not is_generated(call.op):
         return NotImplemented
     return _with_bias(call, matrix.dot(vector.unsqueeze(1)).reshape(call.type.shape), bias, beta, alpha)
 
 
-@rule("aten._int_mm")
+@rule("aten._int_mm", costly=True)
 def int_mm(call: Call, x: Value, matrix: Value) -> Any:
     return x.dot(matrix, call.type.dtype) if is_generated(call.op) else NotImplemented
 
 
-@rule("aten.linear")
+@rule("aten.linear", costly=True)
 def linear(call: Call, x: Value, weight: Value, bias: Value | None) -> Any:
     if not is_generated(call.op):
         return NotImplemented

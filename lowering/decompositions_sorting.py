@@ -168,7 +168,7 @@ def shaped(call: Call, *values: Value) -> tuple[Value, ...]:
     return tuple(v.reshape(t.shape) for v, t in zip(values, call.types, strict=True))
 
 
-@rule("aten.topk")
+@rule("aten.topk", costly=True)
 def topk(call: Call, x: Value, k: Dim, dim: int, largest: bool, sorted: bool) -> Any:
     """In order, asked or not; of a number by itself it is this number, whatever k is."""
     k = k if x.rank else 1
@@ -177,19 +177,19 @@ def topk(call: Call, x: Value, k: Dim, dim: int, largest: bool, sorted: bool) ->
     return NotImplemented if order is None else shaped(call, order.values(), order.places)
 
 
-@rule("aten.sort")
+@rule("aten.sort", costly=True)
 def sort(call: Call, x: Value, dim: int, descending: bool) -> Any:
     x = row(x)
     order = ordered(x, dim % x.rank, x.shape[dim % x.rank], descending)
     return NotImplemented if order is None else shaped(call, order.values(), order.places)
 
 
-@rule("aten.sort.stable")
+@rule("aten.sort.stable", costly=True)
 def stable_sort(call: Call, x: Value, stable: bool | None, dim: int, descending: bool) -> Any:
     return sort(call, x, dim, descending)
 
 
-@rule("aten.kthvalue")
+@rule("aten.kthvalue", costly=True)
 def kthvalue(call: Call, x: Value, k: Dim, dim: int, keepdim: bool) -> Any:
     x = row(x)
     dim %= x.rank
@@ -200,7 +200,7 @@ def kthvalue(call: Call, x: Value, k: Dim, dim: int, keepdim: bool) -> Any:
     return shaped(call, last.values(), last.places)
 
 
-@rule("aten.median.dim")
+@rule("aten.median.dim", costly=True)
 def median(call: Call, x: Value, dim: int, keepdim: bool) -> Any:
     """The lower one of two; the first NaN where there is one."""
     x = row(x)
@@ -208,19 +208,19 @@ def median(call: Call, x: Value, dim: int, keepdim: bool) -> Any:
     return NotImplemented if found is None else shaped(call, found.values(), found.places)
 
 
-@rule("aten.nanmedian.dim")
+@rule("aten.nanmedian.dim", costly=True)
 def nanmedian(call: Call, x: Value, dim: int, keepdim: bool) -> Any:
     x = row(x)
     found = _median(x, dim % x.rank, True)
     return NotImplemented if found is None else shaped(call, found.values(), found.places)
 
 
-@rule("aten.median")
+@rule("aten.median", costly=True)
 def median_of_all(call: Call, x: Value) -> Any:
     return _of_all(call, x, False)
 
 
-@rule("aten.nanmedian")
+@rule("aten.nanmedian", costly=True)
 def nanmedian_of_all(call: Call, x: Value) -> Any:
     return _of_all(call, x, True)
 
@@ -253,7 +253,7 @@ def _median(x: Value, dim: int, ignores_nan: bool) -> Order | None:
     return order._replace(places=some.where(first, at))
 
 
-@rule("aten.mode")
+@rule("aten.mode", costly=True)
 def mode(call: Call, x: Value, dim: int, keepdim: bool) -> Any:
     """The end of the first longest run of equal elements in order. With NaN, which is equal to nothing, eager's answer
     depends on the order of the elements."""
