@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from ..dialects.aten import AtenOp
 from ..dialects.expr import Dim
 from ..dialects.tensor import TensorType
+from .schedule_matrix import SIDE
 from .target import CpuTarget
 
 FLASH: Final = "aten._scaled_dot_product_flash_attention_for_cpu"
@@ -70,6 +71,11 @@ def attention_of(op: Operation) -> AttentionCall | None:
 def reason_to_generate(call: AttentionCall, target: CpuTarget) -> str | None:
     """Why a kernel of ours is faster, in words; None where ATen's is as good or nobody knows."""
     known = all(isinstance(n, int) for n in (call.queries, call.keys, call.size))
-    if not known or not target.has_avx512 or call.dtype != "f32" or not call.device.startswith("cpu"):
+    if not known or not target.has_avx512 or not call.device.startswith("cpu"):
+        return None
+    if call.dtype == "bf16" and target.has_amx_bf16:
+        whole = all(cast(int, n) % SIDE == 0 for n in (call.keys, call.size))
+        return "matrix units multiply, and blocks of scores stay in a cache" if whole else None
+    if call.dtype != "f32":
         return None
     return "blocks of scores stay in a cache, and larger tiles in registers"

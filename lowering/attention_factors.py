@@ -5,14 +5,18 @@ for [d2 = K] { %s = for [r0] reduce [add] { load %q[d1, r0] * load %k[d2, r0] };
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import arith
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
-from ..dialects.loop import ForOp, LoopDim, StoreOp, YieldOp
+from ..dialects.loop import DimsAttr, ForOp, LoadOp, LoopDim, StoreOp, YieldOp
 from .contraction import moving
+from .fuse_cost import Hints
+from .schedule_access import stride
+from .schedule_dims import best_dim
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,13 @@ class Factors:
     outer: ForOp
     inner: ForOp
     right: SSAValue
+
+    @property
+    def left(self) -> SSAValue:
+        """The factor of which each row has its own."""
+        (product,) = cast(YieldOp, self.inner.body.block.last_op).values
+        lhs, rhs = product.owner.operands  # pyright: ignore
+        return rhs if lhs is self.right else lhs
 
     @property
     def columns(self) -> LoopDim:
@@ -54,3 +65,21 @@ def factors_of(outer: ForOp, row: LoopDim) -> Factors | None:
 
 def is_whole(d: LoopDim) -> bool:
     return d.lo == 0 and isinstance(d.extent, int) and d.extent > 0
+
+
+def lies_along(ops: Sequence[Operation], columns: LoopDim, r: LoopDim) -> bool:
+    """Whether what a factor is made of are neighbours along the dim of the sum."""
+    return best_dim([columns, r], [o for o in ops if isinstance(o, LoadOp)], Hints({})) is r
+
+
+def is_plain(ops: Sequence[Operation], d: LoopDim) -> bool:
+    """Whether a factor is only read, and lies along `d`."""
+    (first, *others) = ops
+    if others or not isinstance(first, LoadOp) or len(first.operands) > 1 or first.mask is not None:
+        return False
+    return stride(first, d.symbol) == 1
+
+
+def over(dims: Sequence[LoopDim], ops: Sequence[Operation], at: Operation) -> ForOp:
+    """A loop over dims."""
+    return ForOp.make(DimsAttr.get(dims), Block([*ops, YieldOp.create(location=at.location)]), location=at.location)

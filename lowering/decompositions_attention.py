@@ -71,6 +71,8 @@ def attention(
         e = visible.where(e, 0.0)
     total = e.reduce("sum", [n + 1], keepdim=True)
     domain = (*lead, queries, size, keys)
+    # matrix units multiply halves: as in ATen's kernel, weights are rounded to these once they are added up
+    e = e.to(value.dtype).opmath()
     v = value.opmath().transpose([0, 1, 3, 2]).broadcast(domain, [*shared, n + 1, n + 2])
     out = (e.broadcast(domain, [*outer, n, n + 2]) * v).reduce("sum", [n + 2])
     out = (out / total.eq(0.0).where(1.0, total)).reshape((batch, heads, queries, size))

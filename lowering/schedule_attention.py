@@ -43,16 +43,17 @@ from ..dialects.loop import (
     YieldOp,
     body_ops,
 )
-from ..dialects.tensor import TensorType, itemsize
-from .attention_factors import Factors, factors_of, is_whole
+from ..dialects.tensor import TensorType
+from . import attention_matrix
+from .attention_factors import Factors, factors_of, is_plain, is_whole, lies_along, over
 from .attention_limit import limit_of
-from .attention_rows import divide_later, share_buffers
+from .attention_rows import blocks_of_rows, divide_later, keep_weights, share_buffers
 from .fuse_cost import Hints, Machine
 from .fuse_emit import drop_unused
 from .index_simplify import facts
 from .schedule_access import accesses, buffer_of, stride
 from .schedule_blocks import clone, copied, within
-from .schedule_dims import best_dim, blocked
+from .schedule_dims import blocked
 from .schedule_products import FEW_SUMS, SUMS
 from .schedule_written import Tile
 
@@ -72,8 +73,10 @@ PART, MIN_PART = 32 << 10, 64
 """Bytes of the right factor that stay in the first cache while all rows meet them; points of the sum at least."""
 
 
-def tile_attention(kernel: KernelOp, bits: int, machine: Machine, hints: Hints) -> bool:
-    """Rewrite a kernel that is attention, in place; False where it is none, or not of sizes that are known."""
+def tile_attention(kernel: KernelOp, bits: int, machine: Machine, hints: Hints, amx: bool = False) -> bool:
+    """Rewrite a kernel that is attention, in place; False where it is none, or not of sizes that are known. With `amx`,
+    its products may be for matrix units.
+    """
     loops = [o for o in kernel.body.block.ops if isinstance(o, ForOp)]
     nested = [o for o in loops if any(isinstance(i, ForOp) for i in o.body.block.ops)]
     if len(nested) != 2 or bits < 256:
@@ -83,7 +86,7 @@ def tile_attention(kernel: KernelOp, bits: int, machine: Machine, hints: Hints) 
         if row.extent == 1 or not is_whole(row) or None in products:
             continue
         if products[0].columns == products[1].reduced:  # pyright: ignore[reportOptionalMemberAccess]
-            _Rewrite(kernel, row, cast("list[Factors]", products), bits // 32, machine, hints).run()
+            _Rewrite(kernel, row, cast("list[Factors]", products), bits // 32, machine, hints, amx).run()
             return True
     return False
 
@@ -92,11 +95,19 @@ class _Rewrite:
     """One kernel."""
 
     def __init__(
-        self, kernel: KernelOp, row: LoopDim, products: list[Factors], lanes: int, machine: Machine, hints: Hints
+        self,
+        kernel: KernelOp,
+        row: LoopDim,
+        products: list[Factors],
+        lanes: int,
+        machine: Machine,
+        hints: Hints,
+        amx: bool,
     ) -> None:
         self.kernel, self.products, self.lanes = kernel, products, lanes
         self.sums, self.vectors = (SUMS, VECTORS) if lanes >= 16 else (FEW_SUMS, FEW_VECTORS)
         self.divisor = divide_later(kernel, products[1])
+        keep_weights(kernel, products[1])
         share_buffers(kernel)
         self.keys = products[0].columns
         outer = [p.outer for p in products]
@@ -104,7 +115,11 @@ class _Rewrite:
         over_keys = [o for o in loops if any(d.name == self.keys.name for d in o.dims)]
         self.rows = rows = cast(int, row.extent)
         limited = limit_of(over_keys, self.keys, row, LoopDim(row.name, 0, 1)) != self.keys.extent
-        self.height = -(-rows // _blocks(kernel, row, machine, hints, limited))
+        self.matrix = amx and all(attention_matrix.takes(p, row) for p in products)
+        most = attention_matrix.ROWS if self.matrix else ROWS
+        self.height = -(-rows // blocks_of_rows(kernel, row, machine, hints, min(most, LIMITED) if limited else most))
+        if self.matrix:
+            self.height = attention_matrix.height(rows, self.height)
         blocks, self.row = blocked(row, "t0", self.height)
         self.least = rows - (-(-rows // self.height) - 1) * self.height
         """Rows of the last block."""
@@ -200,7 +215,7 @@ class _Rewrite:
                     at = IndexAttr.get([within(self.row)])
                     made.append(StoreOp.make(new, self.kept[old], at, location=op.location))
         if made:
-            self.ops.append(_over([self.row], made, self.kernel))
+            self.ops.append(over([self.row], made, self.kernel))
 
     def _in_parts(self, d: LoopDim, name: str, size: int) -> tuple[list[LoopDim], LoopDim]:
         """A dim in blocks, with bounds of which one is a number where not all rows look at all keys."""
@@ -226,18 +241,21 @@ class _Rewrite:
 
     def _tiles(self, p: Factors) -> None:
         """The loops over strips of columns, parts of the sum and tiles of rows of a product."""
+        if self.matrix:
+            self._on_matrix_units(p)
+            return
         n = cast(int, p.columns.extent)
         vectors = max(1, n // self.lanes)
         sides = range(1, self.vectors + 1)
         copies = max(c for c in sides if c == 1 or vectors % c == 0 or vectors > 2 * self.vectors)
         ops = copied(p.right, {})
         (r,) = p.inner.dims
-        across = not _lies_along(ops, p.columns, r)
+        across = not lies_along(ops, p.columns, r)
         if across:
             size = max(MIN_PART, PART // (4 * n) // 16 * 16)
             parts, r = self._in_parts(self._limited(r), "c2", size)
             strips, columns = list[LoopDim](), p.columns
-            lies = _is_plain(ops, columns) and stride(cast(LoadOp, ops[0]), r.symbol) == n
+            lies = is_plain(ops, columns) and stride(cast(LoadOp, ops[0]), r.symbol) == n
             kept = None if lies else self._compact(p, ops, columns, r, size)
         else:
             parts, r = [], self._limited(r)
@@ -249,7 +267,7 @@ class _Rewrite:
         if not parts:
             loop = self._tile(p, columns, r, place, copies, None)
             body = [*before, loop]
-            self.ops += [_over(strips, body, self.kernel)] if strips else body
+            self.ops += [over(strips, body, self.kernel)] if strips else body
             return
         # rows that two tiles have are added to once: what there was, and what is there, have places of their own
         sums = self._scratch([2, self.height, n], "f32")
@@ -262,11 +280,28 @@ class _Rewrite:
         (part,) = parts
         following = expr.normal(part.symbol + 1)
         loop = self._tile(p, columns, r, place, copies, (sums, at(part.symbol), at(following)))
-        self.ops += [_over([self.row, columns], fill, self.kernel), _over(parts, [*before, loop], self.kernel)]
-        load = LoadOp.make(sums, at(part.extent), location=p.outer.location)
+        self.ops += [over([self.row, columns], fill, self.kernel), over(parts, [*before, loop], self.kernel)]
+        self._rest(p, columns, LoadOp.make(sums, at(part.extent), location=p.outer.location))
+
+    def _on_matrix_units(self, p: Factors) -> None:
+        columns, r = self._limited(p.columns), self._limited(p.reduced)
+        n, k = (cast(int, d.extent) for d in (p.columns, p.reduced))
+        packed = self._scratch([n // 16, k // 2, 16, 2], "bf16")
+        at = IndexAttr.get([within(self.row), columns.symbol])
+        match list(p.outer.body.block.ops):
+            case [_, StoreOp() as store, YieldOp()] if store.index == at and p is self.products[0]:
+                self.ops += attention_matrix.loops(p, self.row, columns, r, packed, store.target)
+                return
+            case _:
+                sums = self._scratch([self.height, n], "f32")
+        self.ops += attention_matrix.loops(p, self.row, columns, r, packed, sums)
+        self._rest(p, columns, LoadOp.make(sums, at, location=p.outer.location))
+
+    def _rest(self, p: Factors, columns: LoopDim, total: LoadOp) -> None:
+        """What is done with the sums of a product, point by point."""
         values: dict[SSAValue, SSAValue] = {}
-        rest = [*self._needed([p.outer], values), load, *self._with_sum(p, load.res, values)]
-        self.ops.append(_over([self.row, columns], rest, self.kernel))
+        rest = [*self._needed([p.outer], values), total, *self._with_sum(p, total.res, values)]
+        self.ops.append(over([self.row, columns], rest, self.kernel))
 
     def _tile(
         self,
@@ -315,11 +350,11 @@ class _Rewrite:
             total = arith.AddfOp(before.res, body[-1].results[0])
             body += [before, total, StoreOp.make(total.result, buffer, target, location=at)]
         tile.ops(body)
-        vector = _over([columns], tile.made, self.kernel)
+        vector = over([columns], tile.made, self.kernel)
         vector.attributes["vector"] = StringAttr(columns.name)
         vector.attributes["lanes"] = IntegerAttr(self.lanes, i64)
         vector.attributes["unroll"] = IntegerAttr(copies, i64)
-        return _over([LoopDim("c1", 0, count)], [vector], self.kernel)
+        return over([LoopDim("c1", 0, count)], [vector], self.kernel)
 
     def _with_sum(self, p: Factors, total: SSAValue, values: dict[SSAValue, SSAValue]) -> list[Operation]:
         """What follows the inner loop of a product."""
@@ -339,14 +374,14 @@ class _Rewrite:
         kept = self._scratch([-(-k // self.lanes) * self.lanes, width], "f32")
         at = IndexAttr.get([r.symbol, within(columns)])
         made: list[Operation] = []
-        if not _is_plain(ops, r):
+        if not is_plain(ops, r):
             rows = self._scratch([width, k], "f32")
             place = IndexAttr.get([within(columns), r.symbol])
             ops.append(StoreOp.make(ops[-1].results[0], rows, place, location=p.inner.location))
-            made.append(_over([columns, r], ops, self.kernel))
+            made.append(over([columns, r], ops, self.kernel))
             ops = [LoadOp.make(rows, place, location=p.inner.location)]
         ops.append(StoreOp.make(ops[-1].results[0], kept, at, location=p.inner.location))
-        fill = _over([columns, r], ops, self.kernel)
+        fill = over([columns, r], ops, self.kernel)
         fill.attributes["transpose"] = IntegerAttr(self.lanes, i64)
         return [*made, fill], (kept, at)
 
@@ -357,33 +392,4 @@ class _Rewrite:
         kept = self._scratch([min(part, cast(int, p.reduced.extent)), cast(int, columns.extent)], "f32")
         at = IndexAttr.get([within(r), columns.symbol])
         ops.append(StoreOp.make(ops[-1].results[0], kept, at, location=p.inner.location))
-        return [_over([r, columns], ops, self.kernel)], (kept, at)
-
-
-def _lies_along(ops: Sequence[Operation], columns: LoopDim, r: LoopDim) -> bool:
-    """Whether what a factor is made of are neighbours along the dim of the sum."""
-    return best_dim([columns, r], [o for o in ops if isinstance(o, LoadOp)], Hints({})) is r
-
-
-def _is_plain(ops: Sequence[Operation], d: LoopDim) -> bool:
-    """Whether a factor is only read, and lies along `d`."""
-    (first, *others) = ops
-    if others or not isinstance(first, LoadOp) or len(first.operands) > 1 or first.mask is not None:
-        return False
-    return stride(first, d.symbol) == 1
-
-
-def _over(dims: Sequence[LoopDim], ops: Sequence[Operation], at: Operation) -> ForOp:
-    return ForOp.make(DimsAttr.get(dims), Block([*ops, YieldOp.create(location=at.location)]), location=at.location)
-
-
-def _blocks(kernel: KernelOp, row: LoopDim, machine: Machine, hints: Hints, limited: bool) -> int:
-    """How many blocks of rows there are: half of the cache holds what a block keeps, all threads have work."""
-    rows = cast(int, row.extent)
-    most = LIMITED if limited else ROWS
-    kept = [o.res.type for o in kernel.body.block.ops if isinstance(o, ScratchOp)]
-    bytes_ = sum(itemsize(t.dtype) * hints.size(t.numel) for t in kept)
-    most = max(1, min(most, machine.l2 // 2 // max(bytes_, 1)))
-    others = hints.points(tuple(d for d in kernel.grid if d.name != row.name))
-    shares = -(-2 * machine.threads // max(others, 1)) if machine.parts else 1
-    return max(-(-rows // most), min(shares, -(-rows // 16)))
+        return [over([r, columns], ops, self.kernel)], (kept, at)

@@ -89,12 +89,12 @@ def within(d: LoopDim) -> Dim:
     return expr.normal(d.symbol - d.lo)  # pyright: ignore[reportOperatorIssue]
 
 
-def copied(v: SSAValue, values: dict[SSAValue, SSAValue]) -> list[Operation]:
-    """Copies of all ops that a value is made by, its own last."""
+def copied(v: SSAValue, values: dict[SSAValue, SSAValue], block: Block | None = None) -> list[Operation]:
+    """Copies of all ops that a value is made by, or of those that stand in a block, its own last."""
     owner = v.owner
-    if not isinstance(owner, Operation) or v in values:
+    if not isinstance(owner, Operation) or v in values or (block is not None and owner.parent is not block):
         return []
-    ops = [op for o in owner.operands for op in copied(o, values)]
+    ops = [op for o in owner.operands for op in copied(o, values, block)]
     return [*ops, clone(owner, values)]
 
 

@@ -62,7 +62,7 @@ REGISTERS = 16
 
 def schedule_kernel(kernel: KernelOp, bits: int, machine: Machine, hints: Hints, amx: bool = False) -> None:
     """Rewrite a kernel in place; with `amx`, products may be for the matrix unit."""
-    if tile_attention(kernel, bits, machine, hints):
+    if tile_attention(kernel, bits, machine, hints, amx and machine.parts):
         for loop in [o for o in kernel.body.block.ops if isinstance(o, ForOp)]:
             _vectorize_free(loop, bits, hints)
         set_grain(kernel)
@@ -173,6 +173,8 @@ def _vectorize(loop: ForOp, bits: int, hints: Hints, column: LoopDim | None = No
 
 def _vectorize_free(loop: ForOp, bits: int, hints: Hints) -> None:
     """Vectorize what has no vectors yet, of a loop and of those in it."""
+    if not OWN_CODE.isdisjoint(loop.attributes):
+        return
     inside = [o for o in (loop, *body_ops(loop.body)) if isinstance(o, ForOp)]
     if not any("vector" in o.attributes or not OWN_CODE.isdisjoint(o.attributes) for o in inside):
         _vectorize(loop, bits, hints)

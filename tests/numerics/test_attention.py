@@ -157,6 +157,28 @@ def test_blocks(model: Any, groups: int, sizes: tuple[int, int, int]) -> None:
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("model", [plain, causal])
+@pytest.mark.parametrize("groups", [6, 2])
+@pytest.mark.parametrize("sizes", [(64, 64, 64), (50, 96, 32), (7, 320, 128), (300, 32, 32), (197, 128, 64)])
+def test_blocks_of_halves(model: Any, groups: int, sizes: tuple[int, int, int]) -> None:
+    """On matrix units, where the machine has them; keys and values may lie in any way."""
+    q, k, v = inputs(2, 6, groups, *sizes, torch.bfloat16)
+    k = k.transpose(2, 3).contiguous().transpose(2, 3)
+    v = v.transpose(1, 2).contiguous().transpose(1, 2)
+    check(torch.compile(model, backend=lamella, dynamic=False), model, q, k, v)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("target", ["avx2", "avx512"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("model", [plain, causal])
+def test_blocks_of_other_machines(target: str, dtype: Any, model: Any) -> None:
+    q, k, v = inputs(2, 6, 2, 70, 150, 64, dtype)
+    options = {"target": target, "products": "all"}
+    check(torch.compile(model, backend=lamella, dynamic=False, options=options), model, q, k, v)
+
+
+@torch.no_grad()
 @pytest.mark.parametrize("layout", ["heads inside", "expanded", "strided"])
 def test_blocks_of_any_layout(layout: str) -> None:
     q, k, v = inputs(2, 4, 4, 70, 70, 32, torch.float32)
@@ -174,16 +196,17 @@ def test_blocks_of_any_layout(layout: str) -> None:
 
 @torch.no_grad()
 @pytest.mark.parametrize("model", [plain, causal])
-def test_blocks_of_what_is_not_finite_and_of_rows_that_see_nothing(model: Any) -> None:
-    q, k, v = inputs(2, 4, 4, 80, 80, 32, torch.float32)
-    mask = torch.zeros(2, 4, 80, 80)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_blocks_of_what_is_not_finite_and_of_rows_that_see_nothing(model: Any, dtype: Any) -> None:
+    q, k, v = inputs(2, 4, 4, 80, 96, 32, dtype)
+    mask = torch.zeros(2, 4, 80, 96, dtype=dtype)
     mask[0, 1, 7] = -torch.inf
     mask[1, :, :, 70:] = -torch.inf
     q[0, 2, 70] = torch.nan
     k[0, 3, 2] = torch.inf
     v[1, 1, 3] = torch.inf
     run = torch.compile(model, backend=lamella, dynamic=False)
-    torch.testing.assert_close(run(q, k, v, mask), model(q, k, v, mask), equal_nan=True)
+    check(run, model, q, k, v, mask)
 
 
 @torch.no_grad()
