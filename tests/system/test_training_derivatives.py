@@ -1,0 +1,114 @@
+"""Backwards as graphs of their own, derivatives of derivatives, and transforms of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch._dynamo import compiled_autograd
+from torch._dynamo.utils import counters
+
+from .test_training import Compile, check, lamella, state
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+
+def test_compiled_autograd_with_hooks() -> None:
+    """The backward as one graph: a hook that scales a gradient, one after accumulation, one on a module."""
+    calls: list[str] = []
+
+    def triple(parameter: Tensor) -> None:
+        assert parameter.grad is not None
+        parameter.grad.mul_(3)
+
+    def program(compile: Compile) -> Any:
+        model = nn.Sequential(nn.Linear(6, 8), nn.GELU(), nn.Linear(8, 3))
+        first: Any = model[0]
+        first.weight.register_hook(lambda g: g * 2)
+        first.bias.register_post_accumulate_grad_hook(triple)
+        model[2].register_full_backward_hook(lambda m, given, made: calls.append("backward"))
+        forward = compile(model)
+        seen: list[Any] = []
+        for _ in range(3):
+            model.zero_grad()
+            x = torch.randn(5, 6)
+            if compile is lamella:
+                with compiled_autograd._enable(lamella):
+                    forward(x).square().sum().backward()
+            else:
+                forward(x).square().sum().backward()
+            seen.append(state(model))
+        return seen
+
+    counters.clear()
+    check(program)
+    assert counters["compiled_autograd"]["captures"] == 1
+    assert calls == ["backward"] * 6
+
+
+def test_double_backward_is_an_error_that_says_so() -> None:
+    f = lamella(lambda x: x.sin().square().sum())
+    x = torch.randn(4, requires_grad=True)
+    (gradient,) = torch.autograd.grad(f(x), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="double backward"):
+        gradient.sum().backward()
+
+
+def test_a_gradient_penalty_inside_what_is_compiled() -> None:
+    """The way to have one: the inner gradient by torch.func, where AOTAutograd sees both."""
+
+    def program(compile: Compile) -> Any:
+        w = torch.randn(4, 4, requires_grad=True)
+
+        @compile
+        def f(x: Tensor) -> Tensor:
+            return torch.func.grad(lambda x: (x @ w).sin().sum())(x).square().sum()
+
+        return torch.autograd.grad(f(torch.randn(3, 4)), w)
+
+    check(program)
+
+
+def energy(x: Tensor) -> Tensor:
+    return (x.sin() * x.flip(0)).sum() + torch.logsumexp(x, 0)
+
+
+def field(x: Tensor) -> Tensor:
+    return torch.softmax(x * x.roll(1), 0)
+
+
+TRANSFORMS: dict[str, Callable[[Tensor], Any]] = {
+    "grad": lambda x: torch.func.grad(energy)(x[0]),
+    "vmap of grad": lambda x: torch.func.vmap(torch.func.grad_and_value(energy))(x),
+    "jacrev": lambda x: torch.func.jacrev(field)(x[0]),
+    "jacfwd": lambda x: torch.func.jacfwd(field)(x[0]),
+    "hessian": lambda x: torch.func.hessian(energy)(x[0]),
+    "jvp": lambda x: torch.func.jvp(field, (x[0],), (x[1],)),
+    "vjp": lambda x: torch.func.vjp(field, x[0])[1](x[1]),
+    "grad of grad": lambda x: torch.func.grad(lambda y: torch.func.grad(energy)(y).square().sum())(x[0]),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_function_transforms(name: str) -> None:
+    def program(compile: Compile) -> Any:
+        return compile(TRANSFORMS[name])(torch.randn(3, 5, dtype=torch.float64))
+
+    check(program)
+
+
+def test_gradients_per_sample() -> None:
+    def program(compile: Compile) -> Any:
+        model, x, y = nn.Linear(5, 3), torch.randn(4, 5), torch.randint(3, (4,))
+        parameters = {n: p.detach() for n, p in model.named_parameters()}
+
+        def loss(parameters: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+            return F.cross_entropy(torch.func.functional_call(model, parameters, (x[None],)), y[None])
+
+        return compile(torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0)))(parameters, x, y)
+
+    check(program)
