@@ -50,6 +50,9 @@ GRAIN = 64 << 10
 PREFETCH = 4096
 """Bytes ahead at which streams are prefetched."""
 
+TILES_AHEAD = 8192
+"""The same in products, where several rows are read side by side: past the tile."""
+
 ROWS_AHEAD = 4
 """Rows ahead at which columns are prefetched, where a row is so long that the machine does not see the next one."""
 
@@ -79,7 +82,7 @@ def schedule_kernel(kernel: KernelOp, bits: int, machine: Machine, hints: Hints,
         _vectorize(loop, bits, hints, None if tiling is None else tiling.column)
         if tiling is not None and tiling.copies is not None:
             _unroll_sums(loop, tiling.copies, tiling.column is not None)
-    _memory(kernel, machine, hints)
+    _memory(kernel, machine, hints, PREFETCH if tiling is None else TILES_AHEAD)
     set_grain(kernel)
 
 
@@ -240,7 +243,7 @@ def _scalar_bits(t: Attribute) -> int:
 # Memory and threads
 
 
-def _memory(kernel: KernelOp, machine: Machine, hints: Hints) -> None:
+def _memory(kernel: KernelOp, machine: Machine, hints: Hints, far: int) -> None:
     """Stream outputs of kernels that no cache holds, and fetch ahead what is read once and in order."""
     args = set(kernel.body.block.args)
     loaded = {buffer_of(a) for a in accesses(body_ops(kernel.body)) if isinstance(a, LoadOp)}
@@ -261,18 +264,18 @@ def _memory(kernel: KernelOp, machine: Machine, hints: Hints) -> None:
                     a.attributes["nontemporal"] = UnitAttr()
             elif buffer not in seen and 2 * hints.bytes(buffer) > machine.l2:
                 # later loops find in the cache what the first one has read
-                ahead = _ahead(a, loop)
+                ahead = _ahead(a, loop, far)
                 a.attributes["prefetch"] = IntegerAttr(ahead, i64) if isinstance(ahead, int) else IndexAttr.get([ahead])
         seen.update(map(buffer_of, found))
 
 
-def _ahead(a: LoadOp, loop: ForOp) -> Dim:
+def _ahead(a: LoadOp, loop: ForOp, far: int) -> Dim:
     """How many bytes ahead a load is prefetched: along the vector, or some rows where it runs over columns."""
     inner = a.parent_op()
     if inner is loop or not isinstance(inner, ForOp):
-        return PREFETCH
+        return far
     step = stride(a, inner.dims[-1].symbol)
-    return PREFETCH if step in (None, 0, 1) else expr.normal(step * bytes_of(a) * ROWS_AHEAD)  # pyright: ignore
+    return far if step in (None, 0, 1) else expr.normal(step * bytes_of(a) * ROWS_AHEAD)  # pyright: ignore
 
 
 def set_grain(kernel: KernelOp) -> None:

@@ -140,9 +140,11 @@ def _last(dims: Sequence[LoopDim]) -> Dim:
 
 
 def _tile(rows: Dim, columns: Dim, sums: int) -> tuple[int, int]:
-    """Rows and columns with the most products for each vector that is loaded. Of one row or column, four others."""
+    """Rows and columns with the most products for each vector that is loaded. Of one row or column, eight others: so
+    many streams are read from memory (four with 16 registers).
+    """
     sides = product(_divisors(rows), _divisors(columns))
-    found = [(r, c) for r, c in sides if r * c <= (sums if r > 1 and c > 1 else 4)]
+    found = [(r, c) for r, c in sides if r * c <= (sums if r > 1 and c > 1 else sums // 3)]
     return max(found, key=lambda t: (t[0] * t[1] / (t[0] + t[1]), t[1]))
 
 

@@ -59,16 +59,16 @@ loop.kernel @mm(%x0: !sym.t<[3, s1], f32>, %x1: !sym.t<[s1, 64*s0], f32>, %x2: !
 
 // -----
 
-// A vector times a matrix: four elements of the result at once. Seven rows have no smaller tiles; three columns fit.
+// A vector times a matrix: five elements of the result at once. Seven rows have no smaller tiles; three columns fit.
 
-// CHECK:      grid [t0 = 25]
-// CHECK-NEXT: loop.for [r0 = 256] reduce [add, add, add, add]
+// CHECK:      grid [t0 = 20]
+// CHECK-NEXT: loop.for [r0 = 256] reduce [add, add, add, add, add]
 // CHECK:      loop.kernel @seven
 // CHECK-SAME: grid [t0 = 5]
 // CHECK-NEXT: loop.for [r0 = 256] reduce [add, {{.*}}, add]
-loop.kernel @row(%x0: !sym.t<[32], f32>, %x1: !sym.t<[100, 256], f32>) outs(%y0: !sym.t<[100], f32>) sizes [] grid [d0 = 100] {
+loop.kernel @row(%x0: !sym.t<[256], f32>, %x1: !sym.t<[100, 256], f32>) outs(%y0: !sym.t<[100], f32>) sizes [] grid [d0 = 100] {
   %0 = loop.for [r0 = 256] reduce [add] {
-    %1 = loop.load %x0[r0] : !sym.t<[32], f32>
+    %1 = loop.load %x0[r0] : !sym.t<[256], f32>
     %2 = loop.load %x1[d0, r0] : !sym.t<[100, 256], f32>
     %3 = arith.mulf %1, %2 : f32
     loop.yield %3 : f32
