@@ -10,8 +10,8 @@ import os
 import re
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -79,7 +79,7 @@ def kinds() -> dict[str, str]:
     return {name_of(op): class_of(op, name_of(op)) for op in operators()}
 
 
-def shares(outcomes: Sequence[Outcome], kind: dict[str, str]) -> list[str]:
+def shares(outcomes: Sequence[Outcome], kind: Mapping[str, str]) -> list[str]:
     """How much of what should be native is: of the classes that kernels are for, and of ATen's core operators."""
     from .op_classes import core_operators
 
@@ -197,13 +197,12 @@ def run(
 
 def report(outcomes: Iterable[Outcome], samples: int) -> str:
     """The table in Markdown, totals first."""
-    import torch
-
     from .op_classes import CLASSES
 
-    kind = kinds()
+    kind = defaultdict(lambda: "other", kinds())  # another release's database may have more
     order = {name: i for i, name in enumerate(kind)}
-    found = sorted(outcomes, key=lambda o: order[o.operator])
+    found = sorted(outcomes, key=lambda o: order.get(o.operator, len(order)))
+    versions = " and ".join(sorted({o.torch for o in found}))
     columns = list(dict.fromkeys(o.column for o in found))
     places = {"cpu": "CPU", "cuda": "GPU", "interpreted": "GPU, interpreted"}
     devices = ", ".join(places[device] for device in dict.fromkeys(o.device for o in found))
@@ -211,7 +210,7 @@ def report(outcomes: Iterable[Outcome], samples: int) -> str:
         "# torch's operators through Lamella",
         "",
         f"Made by `python -m lamella.tools.coverage`: for each entry of torch's operator database (torch "
-        f"{torch.__version__.partition('+')[0]}, {devices}) and dtype, {samples} of its sample inputs and one that is "
+        f"{versions}, {devices}) and dtype, {samples} of its sample inputs and one that is "
         "not contiguous are compiled to native code and compared with eager: values, dtypes, sizes, strides, what is "
         "left in the inputs, and which results share memory with inputs; of random operators all but the values. "
         "A failing sample ends its operator.",

@@ -23,6 +23,8 @@ from .op_devices import ELEMENTS, compiler, is_lost, torch_device
 from .op_places import DIM_AT, settled
 from .op_traced import Traced
 
+VERSION = torch.__version__.partition("+")[0]
+
 POOL = 64
 """How many of an operator's samples are looked at for a spread of them."""
 
@@ -57,6 +59,8 @@ class Outcome:
     """Operators left as calls into ATen."""
     samples: int = 0
     """How many samples were compared."""
+    torch: str = VERSION
+    """The release of torch that it ran with."""
 
     @property
     def json(self) -> dict[str, Any]:
