@@ -5,23 +5,20 @@ C form.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
-import sympy
 import torch
 
-from ..dialects import expr
-from ..dialects.aten import lookup
-from ..dialects.literal import HOLE, Value, parse_value
-from ..dialects.parser import FastParser
-from ..dialects.schema import Argument
-from ..dialects.tensor import TORCH_DTYPES
 from .errors import CodegenError
-from .metadata import CallSpec, ExpressionSpec
+from .metadata import CallSpec, ExpressionSpec, Hole
 
 
 def evaluate_expression(spec: ExpressionSpec) -> Callable[..., tuple[Any, ...]]:
     """A function of the values of the symbols, in order, that gives the value of the expression, alone in a tuple."""
+    import sympy
+
+    from ..dialects import expr
+
     e = expr.parse(spec.expression)
 
     def evaluate(*values: Any) -> tuple[Any, ...]:
@@ -35,14 +32,12 @@ def evaluate_expression(spec: ExpressionSpec) -> Callable[..., tuple[Any, ...]]:
 
 
 def call_operator(spec: CallSpec) -> Callable[..., tuple[Any, ...]]:
-    """A function of the values of the holes, in order, that gives a tuple of `spec.results` results."""
-    cls = lookup(spec.operator)
-    if cls is None:
-        raise CodegenError(f"this torch has no operator {spec.operator}")
-    overload, wanted = cls.overload, spec.results
-    pairs = list(zip(cls.schema.args, _parse(spec.template), strict=True))
-    positional = [_maker(value, a) for a, value in pairs if not a.kwarg_only]
-    named = {a.name: _maker(value, a) for a, value in pairs if a.kwarg_only}
+    """A function of the values of the holes, in order, that gives a tuple of `spec.results` results. Raises
+    CodegenError for an operator that torch does not have.
+    """
+    overload, wanted = _overload(spec), spec.results
+    positional = [_maker(value) for value in spec.positional]
+    named = {name: _maker(value) for name, value in spec.named}
 
     def call(*given: Any) -> tuple[Any, ...]:
         holes = iter(given)
@@ -56,39 +51,26 @@ def call_operator(spec: CallSpec) -> Callable[..., tuple[Any, ...]]:
     return call
 
 
-def _parse(template: str) -> tuple[Value, ...]:
-    from ..dialects.context import make_context
+def _overload(spec: CallSpec) -> Any:
+    namespace, _, name = spec.name.partition("::")
+    try:
+        return getattr(getattr(getattr(torch.ops, namespace), name), spec.overload)
+    except AttributeError as error:
+        raise CodegenError(f"this torch has no operator {spec.operator}") from error
 
-    return parse_value(FastParser(make_context(), template, "<call>"))
 
-
-def _maker(value: Value, a: Argument) -> Callable[[Iterator[Any]], Any]:
+def _maker(value: Any) -> Callable[[Iterator[Any]], Any]:
     """A function that gives one argument, taking what it needs from the values of the holes."""
-    if value is HOLE:
+    if value is Hole.GIVEN:
         return next
-    if isinstance(value, tuple) and _has_hole(value):
-        parts = [_maker(v, a) for v in value]
+    if isinstance(value, list) and _has_hole(value):
+        parts = [_maker(v) for v in cast("list[Any]", value)]
         return lambda holes: [make(holes) for make in parts]
-    fixed = constant(value, a)
-    return lambda holes: fixed
+    return lambda holes: value
 
 
-def _has_hole(value: Value) -> bool:
-    return value is HOLE or (isinstance(value, tuple) and any(map(_has_hole, value)))
-
-
-def constant(value: Value, a: Argument) -> Any:
-    """A literal as torch takes it."""
-    if isinstance(value, tuple):
-        return [constant(v, a) for v in value]
-    if isinstance(value, str):
-        if a.element == "ScalarType":
-            return getattr(torch, TORCH_DTYPES[value])
-        if a.element in ("Layout", "MemoryFormat"):
-            return getattr(torch, value)
-        if a.element == "Device":
-            return torch.device(value)
-    return value
+def _has_hole(value: Any) -> bool:
+    return value is Hole.GIVEN or (isinstance(value, list) and any(map(_has_hole, cast("list[Any]", value))))
 
 
 def _flatten(out: Any) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,12 +24,23 @@ class Argument:
     device: str = "cpu"
 
 
+class Hole(Enum):
+    """What stands for a value that is given at the call."""
+
+    GIVEN = "?"
+
+
 @dataclass(frozen=True)
 class CallSpec:
-    """One call, picklable: the operator, the text of its arguments with `?` for what is given, and how many results."""
+    """One call, picklable: the operator as IR names it, its name and overload in torch, its arguments as torch takes
+    them, by position and by keyword, and how many results.
+    """
 
     operator: str
-    template: str
+    name: str
+    overload: str
+    positional: tuple[Any, ...]
+    named: tuple[tuple[str, Any], ...]
     results: int
 
 

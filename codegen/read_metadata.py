@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import sympy
+import torch
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 
 from ..dialects import expr, literal
-from ..dialects.tensor import PACKED, SymType, TensorType
-from .metadata import Argument, CallSpec, ExpressionSpec, GpuKernel, Metadata
+from ..dialects.aten import lookup
+from ..dialects.schema import Argument as SchemaArgument
+from ..dialects.tensor import PACKED, TORCH_DTYPES, SymType, TensorType
+from .errors import CodegenError
+from .metadata import Argument, CallSpec, ExpressionSpec, GpuKernel, Hole, Metadata
 
 if TYPE_CHECKING:
     from .triton_compile import CompiledKernel
@@ -61,4 +66,34 @@ def _spec(attribute: Any) -> Any:
         return entries["name"].data
     if "expression" in entries:
         return ExpressionSpec(entries["expression"].data, tuple(s.data for s in entries["symbols"].data))
-    return CallSpec(entries["call"].data, literal.text(entries["arguments"].value), entries["results"].value.data)
+    return _call(entries["call"].data, entries["arguments"].value, entries["results"].value.data)
+
+
+def _call(operator: str, template: literal.Value, results: int) -> CallSpec:
+    cls = lookup(operator)
+    if cls is None:
+        raise CodegenError(f"this torch has no operator {operator}")
+    assert isinstance(template, tuple)
+    schema, overload = cls.schema, cls.overload
+    values = [(a, _value(v, a)) for a, v in zip(schema.args, template, strict=True)]
+    positional = tuple(v for a, v in values if not a.kwarg_only)
+    named = tuple((a.name, v) for a, v in values if a.kwarg_only)
+    return CallSpec(operator, overload._schema.name, overload._overloadname, positional, named, results)
+
+
+def _value(value: literal.Value, a: SchemaArgument) -> Any:
+    """A literal as torch takes it."""
+    if value is literal.HOLE:
+        return Hole.GIVEN
+    if isinstance(value, tuple):
+        return [_value(v, a) for v in value]
+    if isinstance(value, str):
+        if a.element == "ScalarType":
+            return getattr(torch, TORCH_DTYPES[value])
+        if a.element in ("Layout", "MemoryFormat"):
+            return getattr(torch, value)
+        if a.element == "Device":
+            return torch.device(value)
+    if isinstance(value, sympy.Basic):
+        return int(value) if value.is_Integer else float(value)  # pyright: ignore[reportArgumentType]
+    return value

@@ -9,6 +9,7 @@ matrices stay whole.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -134,6 +135,9 @@ def _in_parts(o: NestOp, machine: Machine, hints: Hints) -> list[Operation]:
         return [o]
     sizes = [hints.size(d.extent) for d in o.reduce]
     k = next((i for i, n in enumerate(sizes) if n >= 8), max(range(len(sizes)), key=lambda i: sizes[i]))
+    if columns and machine.rows:
+        k, rows = _most_parts(sizes, least)
+        return [o] if 2 * rows > sizes[k] else in_parts(o, k, rows)
     inside = max(1, points // max(1, sizes[k]))
     rows = max(1, CHUNK // (inside * (min(results, CHUNK) if columns else 1)))
     if columns:
@@ -141,6 +145,14 @@ def _in_parts(o: NestOp, machine: Machine, hints: Hints) -> list[Operation]:
     elif machine.hold:
         rows = 1 << (rows.bit_length() - 1)  # held in a tile, whose sizes are powers of two
     return [o] if 2 * rows > sizes[k] else in_parts(o, k, rows)
+
+
+def _most_parts(sizes: Sequence[int], least: int) -> tuple[int, int]:
+    """The dim along which most parts have at least so many points, and how many of its points one has."""
+    points = math.prod(sizes)
+    rows = [max(1, -(-least * n // max(1, points))) for n in sizes]
+    k = max(range(len(sizes)), key=lambda i: (sizes[i] // rows[i], -i))
+    return k, rows[k]
 
 
 def _is_column(o: NestOp) -> bool:

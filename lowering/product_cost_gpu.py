@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import cast
 
 from .gpu_target import GpuTarget
-from .products import Product
+from .products import Product, leaves
 from .promotion import opmath
 
 LONG_ROW = 16 << 10
@@ -24,6 +24,10 @@ LARGE_MATRIX, COLUMNS = 1 << 23, range(4096, 8192)
 
 BYTES, BYTE_ROWS = 1 << 24, 64
 """Elements at least of a matrix of bytes, which the library wants in 16 bits, and rows at most."""
+
+UNALIGNED_ROWS, UNALIGNED_COLUMNS = 2048, 1 << 14
+"""Rows and columns at least of a result whose rows do not begin at multiples of 16 bytes: the library needs padded
+factors, and its result is copied."""
 
 SMALL = 1 << 27
 """Products of two matrices of 16-bit floats up to which the library is as slow as with twice the size."""
@@ -58,6 +62,9 @@ def reason_on_gpu(product: Product, gpu: GpuTarget) -> str | None:
             return "one row reads the matrix at the speed of memory"
         if half and m <= ROWS and n in COLUMNS and n * k >= LARGE_MATRIX:
             return "a few rows read the matrix at the speed of memory"
+        large = m >= UNALIGNED_ROWS and n >= UNALIGNED_COLUMNS
+        if half and large and n % 8 != 0 and k % 8 == 0 and leaves(product.op.results[0]):
+            return "rows of the result begin anywhere: the library's would be copied"
     if half and min(m, n, k) >= SIDE and m * n * k <= SMALL and k <= SHORT:
         return "small matrices take one short launch"
     return None

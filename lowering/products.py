@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast
 
+from xdsl.dialects import func
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
@@ -120,6 +121,13 @@ def product_of(op: Operation) -> Product | None:
         (m, k), n = ta.shape[-2:], tb.shape[-1]
         sides = _side(ta, -1, "k", "m"), _side(tb, -1, "n", "k")
     return Product(op, batch, m, n, k, ta.dtype, t.dtype, *sides, _stored(b), _epilogue(op))
+
+
+def leaves(value: SSAValue) -> bool:
+    """Whether a program returns the tensor, or a view of it."""
+    users = [use.operation for use in value.uses]
+    views = (o for o in users if isinstance(o, AtenOp) and o.name in {*_VIEWS, "aten._unsafe_view"})
+    return any(isinstance(o, func.ReturnOp) for o in users) or any(leaves(o.results[0]) for o in views)
 
 
 def _side(t: TensorType, dim: int, last: str, other: str) -> str:

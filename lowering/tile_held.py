@@ -61,7 +61,8 @@ def chunks(dims: Sequence[LoopDim], narrow: int, most: int) -> Chunks | None:
     for t in (threads, threads // 2, threads * 2):
         found = [c for k in range(3, 13) if (c := _tiled(m, n, free, 1 << k, t, narrow)) is not None]
         if found and 32 <= t <= _THREADS:
-            return min(found, key=lambda c: (c.lanes, -c.tiles[-1]))
+            best = min(found, key=lambda c: (c.lanes, -c.tiles[-1]))
+            return Chunks(best.tiles[-len(sizes) :], best.lanes, best.threads)
     return None
 
 
@@ -75,4 +76,4 @@ def _tiled(m: int, n: int, free: bool, inner: int, threads: int, narrow: int) ->
         return None
     lanes = -(-n // inner) * inner * -(-m // across) * across
     fits = lanes <= threads * EACH and lanes <= WASTE * m * n and lanes // at_once <= _TILES
-    return Chunks((across, inner)[-1 if m == 1 else -2 :], lanes, threads) if fits else None
+    return Chunks((across, inner), lanes, threads) if fits else None
