@@ -174,6 +174,8 @@ def test_bitcast(source: str, target: str) -> None:
 def test_reduce(kind: str, dtype: str, dims: list[int]) -> None:
     if (kind in ("any", "all")) != (dtype == "i1") and not (dtype == "i1" and kind in ("max", "min", "argmax")):
         pytest.skip("not defined")
+    if kind == "xor" and dtype in ("f32", "bf16"):
+        pytest.skip("not defined")
     program = Program()
     shape: list[Dim] = [S0, 2, S1]
     x = program.argument(shape, dtype)
