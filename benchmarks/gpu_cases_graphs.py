@@ -177,7 +177,7 @@ def _(_: Any) -> str:
                 fast(rand(2, 32, 128))
     finally:
         Recording.run = run  # type: ignore[method-assign]
-    assert found and len(found[-1].buffers) == 1, f"{[len(r.buffers) for r in found]} inputs are copied"
+    assert found and len(found[-1].buffers) <= 1, f"{[len(r.buffers) for r in found]} inputs are copied"
     assert len(found[-1].fixed) >= len(list(model.parameters())) - 1
     return f"{len(found[-1].fixed)} inputs stay"
 
@@ -194,7 +194,7 @@ def _(_: Any) -> str:
         return x * 2, torch.ones(3) + 1
 
     said: list[str] = []
-    for program, word in ((waits, "wait for the GPU"), (mixed, "CPU")):
+    for program, word in ((waits, "waits for the GPU"), (mixed, "CPU")):
         with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
             text = str(lamella.explain(program, rand(64)))
         lines = [line.strip() for line in text.splitlines() if word in line]

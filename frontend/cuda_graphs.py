@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from ..dialects import expr
 from ..dialects.aten import AtenOp
@@ -85,6 +85,8 @@ class Arguments:
             raise Unrecordable("it has tensors of the CPU or of several GPUs")
         (function,) = (op for op in module.ops if isinstance(op, FuncOp))
         for op in function.body.block.ops:
+            if isinstance(op, AtenOp) and any(map(_is_found, op.results)):
+                raise Unrecordable(f"{op.name} waits for the GPU: how large its result is depends on data")
             if _draws_elsewhere(op, device):
                 raise Unrecordable(f"{op.name} draws from a generator of the CPU, which a replay would not")
         attributes = function.arg_attrs.data if function.arg_attrs is not None else ()
@@ -281,6 +283,13 @@ def graphed(run: Run, arguments: Arguments, calls: Iterable[Call], launches: int
         if call.name in _WAITING or "unique" in call.name or not call.name.startswith("aten."):
             raise Unrecordable(f"{call.name} may wait for the GPU, at {call.line}")
     return GraphedCall(run, arguments, launches)
+
+
+def _is_found(result: SSAValue) -> bool:
+    """Whether a size, or a number, is known once an operator has run."""
+    t = result.type
+    sizes = t.shape if isinstance(t, TensorType) else (t.expr,) if isinstance(t, SymType) else ()
+    return any(s.name.startswith("u") for d in sizes for s in expr.symbols(d))
 
 
 def _draws_elsewhere(op: Operation, device: str) -> bool:

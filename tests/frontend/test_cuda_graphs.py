@@ -387,6 +387,19 @@ def test_what_explain_tells(plan: Any, calls: list[Call], told: str) -> None:
     assert told in str(report)
 
 
+def test_sizes_that_data_says() -> None:
+    """What follows an operator whose result is as large as data says cannot be recorded: the caller waits there."""
+    text = """
+    func.func @main(%x: !sym.t<[8], f32, device=cuda:0>, %m: !sym.t<[8], i1, device=cuda:0>) -> !sym.t<[], f32, device=cuda:0> {
+      %0 = aten.index.Tensor(%x, [%m]) : (!sym.t<[8], f32, device=cuda:0>, !sym.t<[8], i1, device=cuda:0>) -> !sym.t<[u0], f32, device=cuda:0>
+      %1 = aten.sum(%0) : (!sym.t<[u0], f32, device=cuda:0>) -> !sym.t<[], f32, device=cuda:0>
+      func.return %1 : !sym.t<[], f32, device=cuda:0>
+    }
+    """
+    with pytest.raises(Unrecordable, match=r"aten.index.Tensor waits for the GPU"):
+        Arguments.of(parse_module(text), ["cuda:0"])
+
+
 @pytest.mark.parametrize("device", ["cuda:0", "cpu"])
 def test_random_numbers(device: str) -> None:
     """Recordings know the generator of their GPU, and no other."""
