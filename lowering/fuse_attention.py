@@ -17,6 +17,9 @@ from xdsl.ir import SSAValue
 from .fuse_graph import Node, tensor_type
 from .fuse_plan import Group
 
+_KINDS = frozenset({"add", "max", "min", "and", "or"})
+"""What rows of scores are reduced to: statistics, and whether a row sees anything."""
+
 Attentions = dict[Node, frozenset[Node]]
 """For each nest of an attention, all of them."""
 
@@ -69,7 +72,7 @@ def _is_attention(first: Node, last: Node, members: Sequence[Node], readers: Map
 
     group: Group | None = single(first)
     for n in members[1:]:
-        if not (n is last or n.pointwise or (n.combine and set(n.combine) <= {"add", "max"})):
+        if not (n is last or n.pointwise or (n.combine and set(n.combine) <= _KINDS)):
             return False
         group = None if group is None else merge_groups(group, single(n))
     if group is None or not any(n.combine for n in members if n not in (first, last)):

@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention.flex_attention import flex_attention
 
 from lamella.driver import explain, lamella
 from lamella.frontend.explain import Explanation
@@ -284,6 +285,23 @@ def test_what_stands_between_the_products(weights: Any, sizes: tuple[int, int]) 
     assert told.graphs[0].calls == [] and "attention written out" in str(told.graphs[0])
     # what all batches or rows share may be computed once
     assert len(told.graphs[0].kernels) == 1 + (weights in (alibi, scaled_after))
+    check(torch.compile(model, backend=lamella, dynamic=False), model, q, k, v)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", ["capped", "causal", "blind"])
+def test_flex_attention_is_one_kernel(kind: str) -> None:
+    def score(s: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        if kind == "capped":
+            return 20 * torch.tanh(s / 20)
+        return torch.where(j <= i if kind == "causal" else i != 3, s, -torch.inf)
+
+    def model(q: Tensor, k: Tensor, v: Tensor, mask: None) -> Tensor:
+        return flex_attention(q, k, v, score_mod=score)
+
+    q, k, v = inputs(1, 4, 4, 96, 128, 32, torch.float32)
+    (graph,) = explained(model, q, k, v, None).graphs
+    assert [len(graph.kernels), graph.calls] == [1, []]
     check(torch.compile(model, backend=lamella, dynamic=False), model, q, k, v)
 
 
