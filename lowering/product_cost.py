@@ -38,7 +38,7 @@ EACH = 1 << 16
 
 SMALL = 1 << 18
 """Products of numbers up to which a call costs more than a kernel: half a microsecond to two of f32 and f64, 15 of
-halves. Up to there kernels took 0.3 to 0.95 of ATen's time in 620 of 637 cases.
+halves. Of 334 random products up to there (and below `SCATTERED`) 334 took no longer than ATen's by 5 %.
 """
 
 SCATTERED = 1 << 16
