@@ -228,7 +228,7 @@ func.func @main(%x: !sym.t<[4], f32>) {
 
 // kinds
 func.func @main(%x: !sym.t<[4], f32>) {
-  // expected-error@+1 {{expected 'kind' to be one of sum, prod, max, min, any, all, argmax, argmin, got mean}}
+  // expected-error@+1 {{expected 'kind' to be one of sum, prod, max, min, any, all, xor, argmax, argmin, got mean}}
   %r = prims.reduce %x {kind = mean, dims = [0]} : !sym.t<[4], f32> -> !sym.t<[], f32>
   func.return
 }
@@ -248,6 +248,15 @@ func.func @main(%x: !sym.t<[4], f32>) {
 func.func @main(%x: !sym.t<[4], f32>) {
   // expected-error@+1 {{expected a result of dtype i64, got f32}}
   %r = prims.reduce %x {kind = argmax, dims = [0]} : !sym.t<[4], f32> -> !sym.t<[], f32>
+  func.return
+}
+
+// -----
+
+// bits of floats
+func.func @main(%x: !sym.t<[4], f32>) {
+  // expected-error@+1 {{expected integers for kind xor, got f32}}
+  %r = prims.reduce %x {kind = xor, dims = [0]} : !sym.t<[4], f32> -> !sym.t<[], f32>
   func.return
 }
 

@@ -190,6 +190,17 @@ def test_float_of_a_tensor(case: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("device", ["cpu", "interpreted"])
+def test_hash_of_long_rows(device: str) -> None:
+    """Bits of many elements by xor: in lanes, in parts, along columns."""
+    x = torch.randn(3, 1111)
+    assert check_call(lambda x: (torch.hash_tensor(x), torch.hash_tensor(x, 1), torch.hash_tensor(x.T, 1)), (x,),
+                      device=device) == []  # fmt: skip
+    y = torch.arange(70001)
+    assert check_call(torch.hash_tensor, (y if device == "cpu" else y[:4001],), device=device) == []
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64"])
 def test_numbers_are_read_from_memory(dtype: str) -> None:
     """Of an argument and of what a kernel made, at its place in memory, with its sign; without a call but of torch's checks."""
