@@ -233,8 +233,15 @@ class TileLoop:
         type = f32 if isinstance(op.value.type, HALVES) else op.value.type
         start = identity(self.b, op.kind.data, type)
         along = next(d for d in self.dims if d.name == op.dim.data)
-        shape = self.full[:-1] if self.tiles[along.name] > 1 else self.full
-        return self.b.fit(start, shape)
+        if self.tiles[along.name] == 1:
+            return self.b.fit(start, self.full)
+        return self.b.fit(start, self._carried())
+
+    def _carried(self) -> tuple[int, ...]:
+        """The shape of what a scan carries. It is not that of a reduction's result: Triton's optimize-thread-locality
+        rewrites a reduction that is added to what a loop carries, and fails where that is used for more.
+        """
+        return (*self.full[:-1], 1) if self.full[:-1] else ()
 
     def _scan(self, op: ScanOp) -> tuple[SSAValue, SSAValue]:
         """What the scan carries on, and its value at each point of the tile."""
@@ -261,5 +268,6 @@ class TileLoop:
             return before, narrowed(b, running, op.res.type)
         types = [tt.tensor(type, self.full[:-1])]
         (total,) = b.across(tt.ReduceOp, tt.ReduceReturnOp, [value], axis, types, both)
+        total = b.fit(total, self._carried())
         running = combine(b, kind, before, running)
         return combine(b, kind, before, total), narrowed(b, running, op.res.type)

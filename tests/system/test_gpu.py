@@ -75,6 +75,20 @@ def test_whole_programs(name: str) -> None:
         torch.testing.assert_close(f, e, rtol=2e-2 if e.dtype in (torch.bfloat16, torch.float16) else 1e-5, atol=1e-5)
 
 
+@needs_triton
+def test_running_sums_of_columns() -> None:
+    """Several tiles after each other: Triton takes the kernel, and the numbers are right."""
+    t = "!sym.t<[300, 40], f32, device=cuda:0>"
+    text = f"func.func @main(%x: {t}) -> {t} {{ %y = aten.cumsum(%x, 0) : ({t}) -> {t} func.return %y : {t} }}"
+    options = Options(target="sm_90", cache=False)
+    (kernel,) = driver.compile_module(parse_module(text), options).graph.meta.kernels
+    assert kernel.code.cubin[:4] == b"\x7fELF"
+    gpu, x = InterpretedGpu(), torch.randn(300, 40)
+    with gpu.used():
+        (found,) = gpu.run(driver.compile_module(parse_module(text), options).graph, [x])
+    torch.testing.assert_close(found, x.cumsum(0))
+
+
 def test_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     """The graph runs eagerly, and the warning names what to install."""
     monkeypatch.setattr(triton_compile, "triton_version", lambda: None)
