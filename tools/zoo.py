@@ -49,7 +49,7 @@ _LLAMA_SMALL = {
 _T5 = {"d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4, "vocab_size": 128}
 _VIT = {
     **{"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128},
-    **{"image_size": 32, "patch_size": 8},
+    **{"image_size": 32, "patch_size": 8, "num_labels": 64},
 }
 _WHISPER = {
     **{"d_model": 64, "encoder_layers": 2, "decoder_layers": 2, "vocab_size": 128, "num_mel_bins": 16},

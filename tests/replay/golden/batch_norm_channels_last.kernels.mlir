@@ -17,8 +17,9 @@ builtin.module attributes {lamella.decisions = []} {
       %13 = arith.mulf %12, %9 : f32
       %14 = arith.subf %11, %13 : f32
       %15 = arith.addf %10, %14 : f32
-      %16 = arith.maximumf %15, %2 : f32
-      loop.store %16, %y0[d0, d1] : !sym.t<[128, 16], f32>
+      %16 = arith.cmpf olt, %15, %2 : f32
+      %17 = arith.select %16, %2, %15 : f32
+      loop.store %17, %y0[d0, d1] : !sym.t<[128, 16], f32>
       loop.yield
     }
     loop.end
