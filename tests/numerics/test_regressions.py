@@ -268,6 +268,14 @@ def test_offsets_in_storages(case: str, offset: int) -> None:
     torch.testing.assert_close((compiled(x), x), (f(y), y))
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.xfail(
+    strict=True, reason="a copy in place of the view, whose alias AOTAutograd makes at the copy's offset"
+)
+def test_view_of_symbolic_sizes_of_a_part() -> None:
+    check_call(lambda x: x.chunk(2, 0)[0].unfold(0, 1, 2), (torch.arange(35.0)[1:-1],), mode="dynamic")
+
+
 def test_singular_matrix_raises() -> None:
     torch._dynamo.reset()
     inverse = torch.compile(torch.linalg.inv, backend="lamella", options={"cache": False})
