@@ -166,15 +166,37 @@ def lowered(f: Callable[..., Any], args: Sequence[Any], target: GpuTarget) -> Mo
     return module
 
 
+class Attribute(ctypes.Structure):
+    """CUlaunchAttribute."""
+
+    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_int), ("rest", ctypes.c_char * 60)]
+
+
+class Config(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = [
+        *((name, ctypes.c_uint) for name in ("gx", "gy", "gz", "bx", "by", "bz", "shared")),
+        *(("stream", ctypes.c_void_p), ("attributes", ctypes.POINTER(Attribute)), ("count", ctypes.c_uint)),
+    ]
+
+
+OVERLAPPED = Attribute(6, 0, 1, b"")
+"""Programs of a launch are made ready before the launch before is over."""
+
+
 @dataclass
 class Launch:
-    """One launch: the kernel's handle, programs, threads, shared memory and its arguments as the driver wants them."""
+    """One launch: the kernel's handle, programs, threads, shared memory, its arguments as the driver wants them, and
+    whether its programs wait for the launch before.
+    """
 
     function: int
     grid: tuple[int, int, int]
     threads: int
     shared: int
     values: list[Any]
+    overlaps: bool = False
     pointers: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -236,13 +258,15 @@ class Program:
         values += [ctypes.c_int32(n) for n in sizes.values()]
         values += [ctypes.c_void_p(scratch.data_ptr()), ctypes.c_void_p(0)]
         x, y, z = (*grid, 1, 1)[:3]
-        self.launches.append(Launch(self.cuda.load(kernel, 0), (x, y, z), 32 * kernel.warps, kernel.shared, values))
+        handle, threads = self.cuda.load(kernel, 0), 32 * kernel.warps
+        self.launches.append(Launch(handle, (x, y, z), threads, kernel.shared, values, kernel.overlaps))
 
     def __call__(self) -> list[Any]:
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         for k in self.launches:
-            code = self.cuda.library.cuLaunchKernel(
-                ctypes.c_void_p(k.function), *k.grid, k.threads, 1, 1, k.shared, stream, k.pointers, None
+            config = Config(*k.grid, k.threads, 1, 1, k.shared, stream, ctypes.pointer(OVERLAPPED), int(k.overlaps))
+            code = self.cuda.library.cuLaunchKernelEx(
+                ctypes.byref(config), ctypes.c_void_p(k.function), k.pointers, None
             )
             if code:
                 raise RuntimeError(f"cuLaunchKernel: CUDA error {code}")

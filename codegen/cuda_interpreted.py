@@ -83,7 +83,11 @@ class Launch:
 class InterpretedGpu:
     """A driver for `cuda_driver.use`; `launches` and `guards` tell what it was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, overlaps: bool = False) -> None:
+        self.overlaps = overlaps
+        """Whether kernels count as waiting by themselves for the launch before."""
+        self.early = 0
+        """How many launches need not wait."""
         self.launches: list[Launch] = []
         self.devices: dict[int, int] = {}
         """The GPU that a tensor counts as being on, by `_cdata`; the first, if it is not here."""
@@ -92,6 +96,7 @@ class InterpretedGpu:
         self._error: ctypes.Array[ctypes.c_char] = ctypes.create_string_buffer(b"none")
         functions: dict[str, tuple[Callable[..., int], tuple[Any, ...]]] = {
             "cuLaunchKernel": (self._launch, (_P, *(_I,) * 7, _P, _P, _P)),
+            "cuLaunchKernelEx": (self._launch_early, (_P, _P, _P, _P)),
             "cuCtxGetCurrent": (self._context, (_P,)),
             "cuCtxSetCurrent": (lambda context: 0, (_P,)),
             "cuDevicePrimaryCtxRetain": (lambda out, device: 0, (_P, _I)),
@@ -133,7 +138,10 @@ class InterpretedGpu:
         return plain_keys("cpu")
 
     def compile(self, sources: Sequence[KernelSource], sm: int, **_: Any) -> list[CompiledKernel]:
-        return [CompiledKernel(s.name, s.text.encode(), s.warps, 0, sm=sm, source=s) for s in sources]
+        return [
+            CompiledKernel(s.name, s.text.encode(), s.warps, 0, sm=sm, source=s, overlaps=self.overlaps)
+            for s in sources
+        ]
 
     def load(self, kernel: CompiledKernel, device: int) -> int:
         self._kernels.append((kernel, device, []))
@@ -153,6 +161,16 @@ class InterpretedGpu:
             self._error = ctypes.create_string_buffer(str(error).encode())
             return _FAILED
         return 0
+
+    def _launch_early(self, config: int, function: int, arguments: int, extra: int) -> int:
+        """The same, as a CUlaunchConfig says: sizes, the stream, and that it need not wait for the launch before."""
+        x, y, z, threads, _, _, shared = (_I * 7).from_address(config)
+        stream, attributes = (_P * 2).from_address(config + 32)
+        count = _I.from_address(config + 48).value
+        if count != 1 or list((_I * 3).from_address(attributes or 0)) != [6, 0, 1]:
+            return _FAILED
+        self.early += 1
+        return self._launch(function, x, y, z, threads, 1, 1, shared, stream or 0, arguments, 0)
 
     def _arguments(self, func: FuncOp, arguments: int) -> list[Any]:
         found: list[Any] = []

@@ -23,7 +23,8 @@ SYMBOLS = (
 
 class KernelRecord(ctypes.Structure):
     """A kernel: the driver's function; threads, bytes of shared memory and of global memory for itself of a program;
-    the GPU; and the record for buffers that begin anywhere, or what makes it.
+    the GPU; whether it waits itself for the launch before; and the record for buffers that begin anywhere, or what
+    makes it.
     """
 
     _fields_ = [
@@ -34,6 +35,7 @@ class KernelRecord(ctypes.Structure):
         ("device", ctypes.c_int),
         ("buffers", ctypes.c_int),
         ("narrow", ctypes.c_int),
+        ("overlaps", ctypes.c_int),
         ("scratch", ctypes.c_int64),
         ("other", ctypes.c_void_p),
         ("make_other", ctypes.py_object),
@@ -48,8 +50,9 @@ def kernel_record(driver: Driver, kernel: CompiledKernel, device: int, buffers: 
     record for these.
     """
     function = driver.load(kernel, device)
+    name, threads = kernel.name.encode(), 32 * kernel.warps
     record = KernelRecord(
-        function, kernel.name.encode(), 32 * kernel.warps, kernel.shared, device, buffers, narrow, kernel.scratch
+        function, name, threads, kernel.shared, device, buffers, narrow, kernel.overlaps, kernel.scratch
     )
     made: list[KernelRecord] = []
 
@@ -88,7 +91,8 @@ def _signed(word: int) -> int:
 
 
 TEXT = r"""
-%record = type { ptr, ptr, i32, i32, i32, i32, i32, i64, ptr, ptr }    ; KernelRecord
+%record = type { ptr, ptr, i32, i32, i32, i32, i32, i32, i64, ptr, ptr }    ; KernelRecord
+%config = type { i32, i32, i32, i32, i32, i32, i32, ptr, ptr, i32 }    ; CUlaunchConfig
 
 @PyExc_RuntimeError = external global ptr
 @failed = private constant [41 x i8] c"CUDA error: %s; in a launch of kernel %s\00"
@@ -113,6 +117,11 @@ declare i32 @cuCtxSetCurrent(ptr)
 declare i32 @cuDevicePrimaryCtxRetain(ptr, i32)
 declare i32 @cuGetErrorString(i32, ptr)
 declare i32 @cuLaunchKernel(ptr, i32, i32, i32, i32, i32, i32, i32, ptr, ptr, ptr)
+declare i32 @cuLaunchKernelEx(ptr, ptr, ptr, ptr)
+
+; CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 1: the launch need not wait for the one before, as its
+; programs do, once they are there.
+@overlapped = private constant { i32, i32, i32, [60 x i8] } { i32 6, i32 0, i32 1, [60 x i8] zeroinitializer }
 
 define private ptr @said(i32 %code) {
   %text = alloca ptr
@@ -224,14 +233,14 @@ fail:
 ; The record for buffers that begin anywhere; null after an error.
 define private ptr @other(ptr %kernel) {
   %none = alloca ptr
-  %other_at = getelementptr %record, ptr %kernel, i64 0, i32 8
+  %other_at = getelementptr %record, ptr %kernel, i64 0, i32 9
   %other = load ptr, ptr %other_at
   %made = icmp ne ptr %other, null
   br i1 %made, label %known, label %make
 known:
   ret ptr %other
 make:
-  %make_at = getelementptr %record, ptr %kernel, i64 0, i32 9
+  %make_at = getelementptr %record, ptr %kernel, i64 0, i32 10
   %maker = load ptr, ptr %make_at
   %r = call ptr @PyObject_Vectorcall(ptr %maker, ptr %none, i64 0, ptr null)
   %failed = icmp eq ptr %r, null
@@ -250,6 +259,7 @@ define i32 @lamella_cuda_launch(ptr %given, ptr %stream, ptr %arguments, i64 %n,
   %size = alloca i64
   %stride = alloca i64
   %tensor = alloca ptr
+  %config = alloca %config
   %xy = mul i64 %x, %y
   %programs = mul i64 %xy, %z
   %some = icmp ne i64 %programs, 0
@@ -322,7 +332,7 @@ scratch:
   %profile = load ptr, ptr %profile_at
   store ptr null, ptr %profile
   store ptr null, ptr %tensor
-  %scratch_at = getelementptr %record, ptr %kernel, i64 0, i32 7
+  %scratch_at = getelementptr %record, ptr %kernel, i64 0, i32 8
   %bytes = load i64, ptr %scratch_at
   %needs = icmp ne i64 %bytes, 0
   br i1 %needs, label %allocate, label %launch
@@ -344,8 +354,30 @@ launch:
   %x32 = trunc i64 %x to i32
   %y32 = trunc i64 %y to i32
   %z32 = trunc i64 %z to i32
-  %code = call i32 @cuLaunchKernel(ptr %function, i32 %x32, i32 %y32, i32 %z32, i32 %threads, i32 1, i32 1,
-                                   i32 %shared, ptr %stream, ptr %arguments, ptr null)
+  %overlaps_at = getelementptr %record, ptr %kernel, i64 0, i32 7
+  %overlaps32 = load i32, ptr %overlaps_at
+  %overlaps = icmp ne i32 %overlaps32, 0
+  br i1 %overlaps, label %early, label %late
+late:
+  %code0 = call i32 @cuLaunchKernel(ptr %function, i32 %x32, i32 %y32, i32 %z32, i32 %threads, i32 1, i32 1,
+                                    i32 %shared, ptr %stream, ptr %arguments, ptr null)
+  br label %launched
+early:
+  %c0 = insertvalue %config zeroinitializer, i32 %x32, 0
+  %c1 = insertvalue %config %c0, i32 %y32, 1
+  %c2 = insertvalue %config %c1, i32 %z32, 2
+  %c3 = insertvalue %config %c2, i32 %threads, 3
+  %c4 = insertvalue %config %c3, i32 1, 4
+  %c5 = insertvalue %config %c4, i32 1, 5
+  %c6 = insertvalue %config %c5, i32 %shared, 6
+  %c7 = insertvalue %config %c6, ptr %stream, 7
+  %c8 = insertvalue %config %c7, ptr @overlapped, 8
+  %c9 = insertvalue %config %c8, i32 1, 9
+  store %config %c9, ptr %config
+  %code1 = call i32 @cuLaunchKernelEx(ptr %config, ptr %function, ptr %arguments, ptr null)
+  br label %launched
+launched:
+  %code = phi i32 [ %code0, %late ], [ %code1, %early ]
   %t = load ptr, ptr %tensor
   %held = icmp ne ptr %t, null
   br i1 %held, label %release, label %check

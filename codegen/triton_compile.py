@@ -54,6 +54,8 @@ class CompiledKernel:
     """Bytes of global memory that each program needs for itself."""
     sm: int = 0
     source: KernelSource | None = None
+    overlaps: bool = False
+    """Whether its programs wait for the launch before to be over, so that they may be made ready meanwhile."""
 
 
 def triton_version() -> str | None:
@@ -106,7 +108,8 @@ def compile_kernels(
         ready += 1
         _tell(progress, ready, len(set(keys)), names[i])
 
-    requests = [Request(s.text, sm, s.options()) for s in missing.values()]
+    texts = {key: waiting(s.text) if sm >= OVERLAP else s.text for key, s in missing.items()}
+    requests = [Request(texts[key], sm, s.options()) for key, s in missing.items()]
     answers = workers.run(requests, processes or processors(), seconds=seconds, done=done)
     for (key, source), answer in zip(missing.items(), answers, strict=True):
         if answer.metadata is None:
@@ -120,12 +123,28 @@ def compile_kernels(
             scratch=m.get("global_scratch_size") or 0,
             sm=sm,
             source=source,
+            overlaps=texts[key] != source.text,
         )
         cache.put("cubin", key, pickle.dumps(found[key]))
     return [found[key] for key in keys]
 
 
-FORMAT = "3"
+OVERLAP = 90
+"""Compute capability from which on a launch may begin before the one before it is over."""
+
+_WAIT = (
+    '  %before = "tt.elementwise_inline_asm"() <{asm_string = "griddepcontrol.wait; // $0", '
+    'constraints = "=r,~{memory}", packed_element = 1 : i32, pure = false}> : () -> i32\n'
+)
+_ENTRY = re.compile(r"(sym_visibility = \"public\"[^\n]*\n\^bb0\([^\n]*\):\n)")
+
+
+def waiting(text: str) -> str:
+    """A kernel that first waits for the launch before, all of whose memory is written then."""
+    return _ENTRY.sub(lambda found: found.group(1) + _WAIT, text, count=1)
+
+
+FORMAT = "4"
 """Changes with CompiledKernel, and with what triton_stages does."""
 
 

@@ -77,6 +77,19 @@ def test_program(gpu: InterpretedGpu, n: int) -> None:
     assert {(launch.stream, launch.device) for launch in gpu.launches} == {(100, 0)}
 
 
+def test_launches_that_need_not_wait() -> None:
+    """Kernels that wait by themselves are launched so; numbers and launches are the same."""
+    gpu = InterpretedGpu(overlaps=True)
+    graph = compiled(gpu, rows())
+    x, w = torch.randn(7, 16), torch.randn(16, 16)
+    q, z = gpu.run(graph, [x, w])
+    v = torch.nn.functional.silu(x) @ w
+    torch.testing.assert_close(q, -v)
+    torch.testing.assert_close(z, v.sum(-1))
+    assert gpu.early == len(gpu.launches) == len(graph.meta.kernels)
+    assert {(launch.stream, launch.device) for launch in gpu.launches} == {(100, 0)}
+
+
 def test_no_points_no_launches(gpu: InterpretedGpu) -> None:
     graph = compiled(gpu, rows())
     q, z = gpu.run(graph, [torch.randn(0, 16), torch.randn(16, 16)])

@@ -16,8 +16,10 @@ import pytest
 from lamella.codegen import triton_compile
 from lamella.codegen.cache import Cache
 from lamella.codegen.errors import CodegenError
-from lamella.codegen.triton_compile import KernelSource, compile_kernels
+from lamella.codegen.triton_compile import KernelSource, compile_kernels, waiting
 from lamella.codegen.triton_workers import Answer, Request, Worker, Workers
+from lamella.dialects.text import parse_module
+from lamella.dialects.tt_text import kernel_text
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="needs triton")
 
@@ -60,6 +62,17 @@ module {
 """
 
 
+tt_kernel = """
+  tt.func public @fill(%x: !tt.ptr<i32> {tt.divisibility = 16 : i32}) attributes {noinline = false} {
+    %r = tt.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32>
+    %xs = tt.splat %x : !tt.ptr<i32> -> tensor<128x!tt.ptr<i32>>
+    %at = tt.addptr %xs, %r : tensor<128x!tt.ptr<i32>>, tensor<128xi32>
+    tt.store %at, %r : tensor<128x!tt.ptr<i32>>
+    tt.return
+  }
+"""
+
+
 @pytest.fixture
 def cache(tmp_path: Path) -> Cache:
     return Cache(tmp_path, 1 << 30)
@@ -70,6 +83,19 @@ def test_cubin(sm: int, cache: Cache) -> None:
     (kernel,) = compile_kernels([KernelSource("add_one", add_one("add_one"))], sm, cache=cache)
     assert kernel.cubin[:4] == b"\x7fELF"
     assert (kernel.name, kernel.warps, kernel.shared, kernel.scratch) == ("add_one", 4, 0, 0)
+
+
+@pytest.mark.parametrize("sm", [80, 90, 100])
+def test_programs_wait_for_the_launch_before(sm: int, cache: Cache) -> None:
+    """Where launches may overlap, a kernel of ours does nothing before the launch before is over."""
+    text = kernel_text(parse_module(tt_kernel).body.block.first_op)  # pyright: ignore
+    (kernel,) = compile_kernels([KernelSource("fill", text)], sm, cache=cache)
+    assert kernel.overlaps == (sm >= 90) and kernel.source is not None and kernel.source.text == text
+    lines = waiting(text).splitlines()
+    entry = next(i for i, line in enumerate(lines) if line.startswith("^bb0"))
+    assert "griddepcontrol.wait" in lines[entry + 1] and len(lines) == len(text.splitlines()) + 1
+    (again,) = compile_kernels([KernelSource("fill", text)], sm, cache=cache)
+    assert again == kernel
 
 
 def test_each_text_is_compiled_once(cache: Cache) -> None:
