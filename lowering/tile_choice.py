@@ -318,8 +318,9 @@ class Tiling(KernelShape):
         """Tiles of a kernel that reduces along the outer dims of what it reads."""
         tile = min(COLUMNS // self._narrow(vector), power(self._size(vector)))
         self.tiles[vector.name] = max(tile, 1)
-        while self._programs() < 2 * self.target.processors and self.tiles[vector.name] > 32:
-            self.tiles[vector.name] //= 2
+        for least, narrowest in ((6, 64), (2, 32)):
+            while self._programs() < least * self.target.processors and self.tiles[vector.name] > narrowest:
+                self.tiles[vector.name] //= 2
         chains = self._chains()
         held = max(
             math.prod(power(self._size(d)) for d in {d.name: d for _, d in chain if d.name in self.kept}.values())

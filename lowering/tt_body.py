@@ -20,12 +20,12 @@ from ..dialects.errors import describe_location
 from ..dialects.loop import AssertOp, ForOp, IndexOp, LoadOp, LoopDim, PredOp, ScanOp, ScratchOp, StoreOp
 from ..dialects.tensor import TensorType
 from ..dialects.tt_foreign import BarrierOp
-from ..dialects.tt_types import element_of, shape_of
+from ..dialects.tt_types import element_of, shape_of, tensor
 from .llvm_properties import KernelError
 from .tt_builder import Shape, TtBuilder, joint
 from .tt_contraction import DOT, ContractionLoop
 from .tt_index import MOST, Env, Index, Number, Place, known
-from .tt_loops import TileLoop
+from .tt_loops import UNROLL, TileLoop
 from .tt_reductions import combine
 from .tt_scalar import emit, widened
 
@@ -143,11 +143,12 @@ class KernelBody:
 
     # Memory
 
-    def _place(self, op: LoadOp | StoreOp, buffer: SSAValue) -> tuple[Index, SSAValue, SSAValue | None]:
-        """Where an access goes, and where it may: the index, the pointers and the op's own condition."""
+    def _place(self, op: LoadOp | StoreOp, buffer: SSAValue, by: int = 0) -> tuple[Index, SSAValue, SSAValue | None]:
+        """Where an access goes, `by` elements on along its last dim, and where it may: index, pointers, condition."""
         type = cast(TensorType, buffer.type)
         index = self.index(op.indices, _bounds(op, type))
-        pointer = index.pointer(self.buffers[buffer], type, tuple(op.index))
+        at = tuple(op.index) if by == 0 else (*op.index[:-1], expr.normal(op.index[-1] + by))
+        pointer = index.pointer(self.buffers[buffer], type, at)
         mask = None if op.mask is None else index.conjunction(list(op.mask))
         if op.ok is not None:
             mask = self.b.both(mask, self.values[op.ok])
@@ -165,15 +166,54 @@ class KernelBody:
             if buffer in self.written:
                 self.b.insert(BarrierOp.make())
                 self.written.clear()
-        _, pointer, mask = self._place(op, buffer)
-        shape = joint(shape_of(v.type) for v in (pointer, mask) if v is not None)
         type = cast(TensorType, buffer.type)
+        parity = self._parity(op, type)
+        _, pointer, mask = self._place(op, buffer, -parity if parity else 0)
+        shape = joint(shape_of(v.type) for v in (pointer, mask) if v is not None)
         valid = self.valid(shape)
         mask, other = self.b.both(mask, valid), None if mask is None else self._other(op, type)
         if self.zero_beyond and other is None and valid is not None:
             other = self.b.constant(0, memory_element(type))
-        value = self._read(pointer, mask, other, buffer in self.mutable, _evict(op))
+        if parity is None:
+            value = self._read(pointer, mask, other, buffer in self.mutable, _evict(op))
+        else:
+            value = self._of_pairs(pointer, mask, other, parity, _evict(op))
         self.values[op.res] = self._from_memory(value, type)
+
+    def _parity(self, op: LoadOp, type: TensorType) -> int | None:
+        """0 or 1 for every second element of rows of even length, from an even or odd one on, in a window: another load
+        may read the others, and both are one load of pairs. None for other accesses.
+        """
+        around = op.parent_op()
+        if not isinstance(around, ForOp) or UNROLL not in around.attributes or op.source in self.mutable:
+            return None
+        if op.indices or not type.shape or type.dtype not in PAIRS:
+            return None
+        n, moving = type.shape[-1], expr.symbols(op.index[-1])
+        lane = next((a.symbol for a in self.axes if a.symbol in moving), None)
+        if lane is None:
+            return None
+        even = isinstance(n, int) and n % 2 == 0 and all(isinstance(s, int) and s % 2 == 0 for s in type.strides[:-1])
+        if not even or type.strides[-1] != 1 or any(lane in expr.symbols(e) for e in op.index[:-1]):
+            return None
+        rest = self.index().fixed(expr.normal(op.index[-1] - 2 * lane))
+        return rest % 2 if isinstance(rest, int) else None
+
+    def _of_pairs(
+        self, pointer: SSAValue, mask: SSAValue | None, other: SSAValue | None, parity: int, evict: str
+    ) -> SSAValue:
+        """The first or second of two elements that begin at each pointer."""
+        b, shape = self.b, (*self.shape, 2)
+        second = b.lanes(2, len(shape) - 1)
+        pairs = b.pure(tt.AddPtrOp, (b.fit(b.fit(pointer, self.shape), shape), b.fit(second, shape)),
+                       tensor(element_of(pointer.type), shape))  # fmt: skip
+        loaded = self._read(pairs, None if mask is None else b.fit(mask, self.shape), other, False, evict)
+        halves = b.recall(("halves", loaded))
+        if halves is None:
+            type = tensor(element_of(loaded.type), self.shape)
+            halves = b.effect(tt.SplitOp, (loaded,), (type, type)).results
+            b.remember(("halves", loaded), halves)
+        return halves[parity]
 
     def _other(self, op: LoadOp, type: TensorType) -> SSAValue:
         """What a load gives where it may not read, as it would be in memory."""
@@ -310,6 +350,10 @@ class KernelBody:
         self.scans[op], self.values[op.res] = self.scanner(op)
 
     scanner: Callable[[ScanOp], tuple[SSAValue, SSAValue]]
+
+
+PAIRS = ("f32", "bf16", "f16")
+"""Elements of which two are loaded at once."""
 
 
 def _evict(op: LoadOp | StoreOp) -> str:

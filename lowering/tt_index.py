@@ -211,14 +211,14 @@ class Index:
         """All of some relations, as i1; None for none."""
         result: SSAValue | None = None
         for r in relations:
-            fixed = self._fixed(r)
+            fixed = self.fixed(r)
             if fixed is not sympy.true:
                 result = self.b.both(result, self.relation(fixed))
         return result
 
-    def _fixed(self, r: Any) -> Any:
-        """A relation with the numbers that are known here in it."""
-        places = {s: self.env.get(s) for s in r.free_symbols}
+    def fixed(self, r: Any) -> Any:
+        """A relation or an index with the numbers that are known here in it."""
+        places = {s: self.env.get(s) for s in expr.symbols(r)}
         numbers = {s: p.base.value for s, p in places.items() if p is not None and p.lane is None}
         return expr.substitute(r, {s: n for s, n in numbers.items() if isinstance(n, int)})
 
