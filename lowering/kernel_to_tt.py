@@ -172,7 +172,7 @@ def _enter_grid(body: KernelBody, kernel: KernelOp, start: SSAValue | None) -> N
     if program is not None and start is not None:
         program = b.integer(arith.SubiOp, program, start)
     if program is not None and REVERSE in kernel.attributes:
-        last = index.subtract(_count(index, _programs(kernel)), known(1))
+        last = _count(index, expr.normal(_programs(kernel) - 1))  # pyright: ignore[reportOperatorIssue]
         program = b.integer(arith.SubiOp, index.ssa(last, i32), program)
     rest = known(0) if program is None else Number(program, MOST)
     blocks = [known(0)] * len(dims)
