@@ -79,9 +79,14 @@ class _Region:
         return sum(hints.bytes(op.operands[0]) + hints.bytes(op.results[0]) for op in self.convolutions)
 
     def copied(self, hints: Hints) -> int:
-        """The bytes of what is copied where it meets the rest."""
+        """The bytes of what is copied where it meets the rest. On a GPU, a kernel writes either layout as fast."""
         leaving = (v for v in self.images if any(not _takes_any(use.operation, v) for use in v.uses))
-        return sum(map(hints.bytes, (*leaving, *self.others)))
+        copied = (v for v in leaving if not _is_on_gpu(v) or is_convolution(cast(Operation, v.owner)))
+        return sum(map(hints.bytes, (*copied, *self.others)))
+
+
+def _is_on_gpu(v: SSAValue) -> bool:
+    return isinstance(v.type, TensorType) and v.type.device.startswith("cuda")
 
 
 def _regions(block: Block) -> list[_Region]:
