@@ -68,3 +68,19 @@ func.func @gpu_f32(%x: !sym.t<[2, 8, 32, 32], f32, device=cuda:0>, %v: !sym.t<[1
   %c = aten.convolution(%a, %w, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 16, 32, 32], f32, device=cuda:0>, !sym.t<[4, 16, 1, 1], f32, device=cuda:0>) -> !sym.t<[2, 4, 32, 32], f32, device=cuda:0>
   func.return %c : !sym.t<[2, 4, 32, 32], f32, device=cuda:0>
 }
+
+// One convolution alone is as fast as it is; with what a kernel computes of it, which writes either layout as fast, not.
+// CHECK-LABEL: func.func @gpu_one(
+// CHECK: aten.convolution({{.*}}) : {{.*}} -> !sym.t<[2, 16, 32, 32], bf16, strides=[16384, 1, 512, 16], device=cuda:0>
+func.func @gpu_one(%x: !sym.t<[2, 8, 32, 32], bf16, device=cuda:0>, %v: !sym.t<[16, 8, 3, 3], bf16, device=cuda:0>) -> !sym.t<[2, 16, 32, 32], bf16, device=cuda:0> {
+  %a = aten.convolution(%x, %v, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 8, 32, 32], bf16, device=cuda:0>, !sym.t<[16, 8, 3, 3], bf16, device=cuda:0>) -> !sym.t<[2, 16, 32, 32], bf16, device=cuda:0>
+  %r = aten.relu(%a) : (!sym.t<[2, 16, 32, 32], bf16, device=cuda:0>) -> !sym.t<[2, 16, 32, 32], bf16, device=cuda:0>
+  func.return %r : !sym.t<[2, 16, 32, 32], bf16, device=cuda:0>
+}
+// CHECK-LABEL: func.func @gpu_alone(
+// CHECK-NEXT: aten.convolution({{.*}}) : {{.*}} -> !sym.t<[2, 16, 32, 32], bf16, device=cuda:0>
+// CHECK-NEXT: func.return
+func.func @gpu_alone(%x: !sym.t<[2, 8, 32, 32], bf16, device=cuda:0>, %v: !sym.t<[16, 8, 3, 3], bf16, device=cuda:0>) -> !sym.t<[2, 16, 32, 32], bf16, device=cuda:0> {
+  %a = aten.convolution(%x, %v, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 8, 32, 32], bf16, device=cuda:0>, !sym.t<[16, 8, 3, 3], bf16, device=cuda:0>) -> !sym.t<[2, 16, 32, 32], bf16, device=cuda:0>
+  func.return %a : !sym.t<[2, 16, 32, 32], bf16, device=cuda:0>
+}
