@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import lamella
-from lamella.tools.op_check import check_call
+from lamella.tools.op_check import check, check_call, name_of, operators
 
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     # parts of rows, the last one shorter: lanes cannot be parts
@@ -274,6 +274,14 @@ def test_offsets_in_storages(case: str, offset: int) -> None:
 )
 def test_view_of_symbolic_sizes_of_a_part() -> None:
     check_call(lambda x: x.chunk(2, 0)[0].unfold(0, 1, 2), (torch.arange(35.0)[1:-1],), mode="dynamic")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_inner_sizes_in_other_words() -> None:
+    """A product whose inner dims are equal by a guard."""
+    (op,) = (op for op in operators() if name_of(op) == "nn.functional.multi_head_attention_forward")
+    outcome = check(op, torch.float32, 2, "dynamic")
+    assert outcome.status in ("native", "calls"), outcome.reason
 
 
 def test_singular_matrix_raises() -> None:
