@@ -139,5 +139,5 @@ def test_scans_of_columns_compile(shape: tuple[int, int]) -> None:
     """Triton's passes had no layout for a sum that a loop carries beside a scan."""
     x = f"!sym.t<[{shape[0]}, {shape[1]}], f32, device=cuda:0>"
     text = f"func.func @main(%x: {x}) -> {x} {{ %0 = aten.cumsum(%x, 0) : ({x}) -> {x} func.return %0 : {x} }}"
-    graph = driver.compile_module(parse_module(text), Options(target="sm_90", cache=False)).graph
+    graph: Any = driver.compile_module(parse_module(text), Options(target="sm_90", cache=False)).graph
     assert all(kernel.code.cubin[:4] == b"\x7fELF" for kernel in graph.meta.kernels)
