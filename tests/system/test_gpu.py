@@ -37,7 +37,7 @@ def on_gpu(text: str) -> str:
 @pytest.mark.parametrize("path", CORPUS, ids=lambda p: p.stem)
 def test_machine_code(path: Path, sm: str) -> None:
     options = Options(target=sm, cache=False)
-    graph = driver.compile_module(parse_module(on_gpu(path.read_text())), options).graph
+    graph: Any = driver.compile_module(parse_module(on_gpu(path.read_text())), options).graph
     assert graph.meta.kernels
     for kernel in graph.meta.kernels:
         assert kernel.code.cubin[:4] == b"\x7fELF" and kernel.code.sm == int(sm[3:])
@@ -81,7 +81,8 @@ def test_running_sums_of_columns() -> None:
     t = "!sym.t<[300, 40], f32, device=cuda:0>"
     text = f"func.func @main(%x: {t}) -> {t} {{ %y = aten.cumsum(%x, 0) : ({t}) -> {t} func.return %y : {t} }}"
     options = Options(target="sm_90", cache=False)
-    (kernel,) = driver.compile_module(parse_module(text), options).graph.meta.kernels
+    graph: Any = driver.compile_module(parse_module(text), options).graph
+    (kernel,) = graph.meta.kernels
     assert kernel.code.cubin[:4] == b"\x7fELF"
     gpu, x = InterpretedGpu(), torch.randn(300, 40)
     with gpu.used():
