@@ -1,18 +1,11 @@
 """Random kernels do what their index expressions say, in whatever schedule."""
 
-import importlib.util
-from pathlib import Path
-
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamella.dialects import expr
-
-_spec = importlib.util.spec_from_file_location("kernels", Path(__file__).parent / "test_kernels.py")
-assert _spec is not None and _spec.loader is not None
-kernels = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(kernels)
+from lamella.tests.codegen import kernels
 
 ROWS, COLUMNS = 5, 64
 
