@@ -12,9 +12,9 @@ from ..dialects import expr, host
 from ..dialects.aten import AtenOp
 from ..dialects.loop import IndexAttr, KernelOp, LaunchOp
 from ..dialects.tensor import TensorType
-from .bufferize import OUT_VARIANTS
 from .host_calls import is_read
 from .origins import Call, lines, origins
+from .out_variants import OUT_VARIANTS
 from .promotion import COMPUTE_DTYPES
 from .random_seeds import is_draw
 

@@ -1,0 +1,253 @@
+"""Where the tensors of a body lie: in an argument, in a result, in an arena, or in memory of their own.
+
+A result that is copied to an argument and has its layout is written there at once. What leaves no body lies in the
+arena of its device, over an operand that dies there where the kernel allows it, or in a result that is written later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import Any, cast
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from ..dialects import expr
+from ..dialects.aten import AtenOp
+from ..dialects.expr import Dim
+from ..dialects.loop import KernelOp, LaunchOp
+from ..dialects.tensor import SymType, TensorType
+from .arena_plan import Request
+from .buffer_lifetimes import Lifetimes, Memory
+from .in_place import may_overwrite, whole
+from .lent_memory import LARGE, Lender, Loans, lend
+from .out_variants import out_variant
+from .storage import storage_bytes
+
+
+class MemoryPlan:
+    """Of the body of a function, or, with `outer`, of a region of control flow in it.
+
+    `named` are the arguments that are there after the call too; what is found is added to `counts`.
+    """
+
+    def __init__(
+        self,
+        block: Block,
+        kernels: Mapping[str, KernelOp],
+        hints: Mapping[str, int],
+        named: Set[SSAValue],
+        counts: dict[str, int],
+        outer: MemoryPlan | None = None,
+    ):
+        self.kernels = kernels
+        self.hints = hints
+        self.named = named
+        self.outer = outer
+        self.lifetimes = Lifetimes(block)
+        self.written: dict[SSAValue, SSAValue] = {}
+        """Results of launches that are written into an argument."""
+        self.needless: set[Operation] = set()
+        """Copies that are not needed for that reason."""
+        self.over: dict[SSAValue, int] = {}
+        """Results of launches that are written over an operand, with its number."""
+        self.slots: dict[Memory, Dim] = {}
+        """At which byte of the arena, or of the result that it lies in."""
+        self.lenders: dict[Memory, Memory] = {}
+        """For a slot's memory, the result that it lies in; in the arena without one."""
+        self.arenas: dict[str, Dim] = {}
+        """Bytes of the arena of each device."""
+        self.counts = counts
+        self._allowed: dict[tuple[str, int, int], bool] = {}
+        """Whether a kernel may write a result over an operand, by their numbers."""
+        self._early = self._early_symbols(block)
+        """Symbols that are known before anything of the body has run: those of the arguments."""
+        if outer is None:
+            self._find_mutations()
+        self._plan()
+
+    def drops(self) -> dict[int, list[SSAValue]]:
+        """After which op nothing of a tensor is needed. What lies in the arena goes with the arena."""
+        drops: dict[int, list[SSAValue]] = {}
+        end = len(self.lifetimes.steps) - 2  # the last op before the return; releasing there is what the exit does
+        for memory in self.lifetimes.memories:
+            lies_here = memory in self.slots or memory.value in self.written
+            if self.outer is not None and memory.first < 0:
+                continue  # whoever gave it drops it
+            if not memory.returned and not lies_here and 0 <= memory.last < end:
+                drops.setdefault(memory.last, []).extend(dict.fromkeys([memory.value, *memory.aliases]))
+        return {position: list(dict.fromkeys(values)) for position, values in drops.items()}
+
+    def _find_mutations(self) -> None:
+        """Launches that can write straight into the argument that their result is copied to."""
+        copies: dict[Memory, list[tuple[int, AtenOp]]] = {}
+        for position, (op, *_) in enumerate(self.lifetimes.steps):
+            if isinstance(op, AtenOp) and op.name == "aten.copy_":
+                for memory in self.lifetimes.of.get(op.args()[0], ()):
+                    copies.setdefault(memory, []).append((position, op))
+        for target, found in copies.items():
+            if len(found) == 1 and target.first < 0:
+                self._find_mutation(target, *found[0])
+
+    def _find_mutation(self, target: Memory, position: int, copy: AtenOp) -> None:
+        destination, source = copy.args()[:2]
+        result = whole(source) if isinstance(source, SSAValue) else source
+        memory = self.lifetimes.own(result) if isinstance(result, SSAValue) else None
+        if memory is None or memory.returned or memory.kept or destination is not target.value:
+            return
+        op = memory.value.owner
+        if not isinstance(op, LaunchOp) or source.type != destination.type:
+            return
+        same = result.type == destination.type
+        if not same and not (result.type.is_contiguous and destination.type.is_contiguous):  # pyright: ignore
+            return
+        if any(memory.first < use < position for use, _ in target.uses) or target.used_by_others(memory.first, op):
+            return
+        out = list(op.res).index(cast(Any, result))
+        reads = [i for i, v in enumerate(op.args) if target in self.lifetimes.of.get(v, ())]
+        for i in reads:
+            if whole(op.args[i]) is not target.value or not self._may_overwrite(op, i, out, target):
+                return
+        if result in self.written:
+            return
+        if reads:
+            self.over[result] = reads[0]
+        self.written[result] = destination
+        target.last = max(target.last, memory.last)
+        self.needless.add(copy)
+        self.counts["mutated"] += 1
+
+    def _plan(self) -> None:
+        """Finds the memory that may lie in the arena, and where."""
+        planned: dict[str, list[Memory]] = {}
+        for memory in self.lifetimes.memories:
+            if self._may_share(memory):
+                planned.setdefault(device_of(memory.value), []).append(memory)
+        for device, memories in planned.items():
+            self._plan_arena(device, memories)
+
+    def _plan_arena(self, device: str, planned: list[Memory]) -> None:
+        chains = self._chains(planned)
+        requests = [Request(c[0].first, c[-1].last, _size(c[0])) for c in chains]
+        loans = self._loans(device, chains, requests)
+        found = loans.arena
+        for i, (chain, offset) in enumerate(zip(chains, found.offsets, strict=True)):
+            if i not in loans.places:
+                self.slots |= dict.fromkeys(chain, offset)
+        if len(loans.places) == len(chains):
+            return
+        self.arenas[device] = found.size
+        self.counts["arena bytes"] += found.size if isinstance(found.size, int) else 0
+
+    def _loans(self, device: str, chains: list[list[Memory]], requests: list[Request]) -> Loans:
+        """Where the chains lie; those in results are noted as such."""
+        results = [m for m in self.lifetimes.memories if self._may_lend(m) and device_of(m.value) == device]
+        last = {chain[-1]: i for i, chain in enumerate(chains)}
+        lenders: list[Lender] = []
+        operands: list[int] = []
+        for m in results:
+            before, operand = self._overwrites(m, set(last))
+            lenders.append(Lender(m.first, cast(int, _size(m)), None if before is None else last[before]))
+            operands.append(operand)
+        here = [m for m in self.lifetimes.memories if device_of(m.value) == device and m not in results]
+        planned = {m for chain in chains for m in chain}
+        end = len(self.lifetimes.steps) - 1
+        others = [
+            Request(0, end, _size(m)) if m.value in self.named
+            else Request(m.first, end if m.returned else m.last, _size(m))
+            for m in here if m not in planned
+        ]  # fmt: skip
+        loans = lend(requests, lenders, others, end + 1, self.hints)
+        for i, (k, offset) in loans.places.items():
+            self.slots |= {m: offset for m in chains[i]}
+            self.lenders |= {m: results[k] for m in chains[i]}
+            if lenders[k].over == i:
+                self.over[results[k].value] = operands[k]
+                self.counts["in place"] += 1
+        self.counts["lent"] += len(loans.places)
+        return loans
+
+    def _may_lend(self, memory: Memory) -> bool:
+        """Whether it is a result whose tensor can be made before anything has run."""
+        op = memory.value.owner
+        if self.outer is not None or not memory.returned or memory.kept or memory.value in self.written:
+            return False
+        if not (isinstance(op, LaunchOp) or (isinstance(op, Operation) and out_variant(op))):
+            return False
+        size = _size(memory)
+        return isinstance(size, int) and size >= LARGE
+
+    def _may_share(self, memory: Memory) -> bool:
+        op = memory.value.owner
+        if memory.returned or memory.kept or memory.value in self.written or not isinstance(op, Operation):
+            return False
+        if not (isinstance(op, LaunchOp) or out_variant(op)):
+            return False
+        return expr.symbols(_size(memory)) <= self._early
+
+    def _chains(self, planned: list[Memory]) -> list[list[Memory]]:
+        """The memories in groups that follow one another in the same place, each made by a kernel that overwrites the
+        last.
+        """
+        chain_of: dict[Memory, list[Memory]] = {}
+        chains: list[list[Memory]] = []
+        may = set(planned)
+        for memory in planned:
+            before, operand = self._overwrites(memory, may)
+            if before is not None and chain_of[before][-1] is before:
+                chain = chain_of[before]
+                self.over[memory.value] = operand
+                self.counts["in place"] += 1
+            else:
+                chain = []
+                chains.append(chain)
+            chain.append(memory)
+            chain_of[memory] = chain
+        return chains
+
+    def _overwrites(self, memory: Memory, planned: set[Memory]) -> tuple[Memory | None, int]:
+        """The memory of an input that this result of a launch may take over, and the number of the input.
+
+        The input dies there, and the kernel allows it.
+        """
+        op = memory.value.owner
+        if not isinstance(op, LaunchOp):
+            return None, 0
+        out = list(op.res).index(cast(Any, memory.value))
+        size = _size(memory)
+        for i, operand in enumerate(op.args):
+            before = self.lifetimes.own(whole(operand))
+            if before is None or before not in planned or before.last != memory.first:
+                continue
+            if before.used_by_others(memory.first, op):
+                continue
+            if _size(before) == size and self._may_overwrite(op, i, out, before):
+                return before, i
+        return None, 0
+
+    def _may_overwrite(self, op: LaunchOp, operand: int, out: int, memory: Memory) -> bool:
+        """Whether the launch reads `memory` through that operand only, and may write the result over it."""
+        others = (v for i, v in enumerate(op.args) if i != operand)
+        if any(memory in self.lifetimes.of.get(v, ()) for v in others):
+            return False
+        key = (op.callee, operand, out)
+        if key not in self._allowed:
+            self._allowed[key] = may_overwrite(self.kernels[op.callee], operand, out)
+        return self._allowed[key]
+
+    def _early_symbols(self, block: Block) -> frozenset[Any]:
+        found: set[Any] = set() if self.outer is None else set(self.outer._early)
+        for a in block.args:
+            if isinstance(a.type, TensorType):
+                for d in (*a.type.shape, *a.type.strides):
+                    found |= expr.symbols(d)
+            elif isinstance(a.type, SymType):
+                found |= expr.symbols(a.type.expr)
+        return frozenset(found)
+
+
+def _size(memory: Memory) -> Dim:
+    return storage_bytes(cast(TensorType, memory.value.type))
+
+
+def device_of(value: SSAValue) -> str:
+    return cast(TensorType, value.type).device
