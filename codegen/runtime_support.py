@@ -2,8 +2,9 @@
 process.
 
 They hold what is the same for all graphs, as LLVM IR that is compiled once per process (and kept in the cache on
-disk): taking the arguments off the caller's list (`runtime_arguments`), memory (`runtime_memory`), calls and results
-(`runtime_results`), kernels that run as one (`runtime_together`). All but the last run under the GIL.
+disk): taking the arguments off the caller's list (`runtime_arguments`), memory (`runtime_memory`, `runtime_arenas`,
+`runtime_outputs`), calls and results (`runtime_results`), kernels that run as one (`runtime_together`). All but the
+last run under the GIL.
 
 Where torch keeps a tensor inside its Python object, the dispatch keys and the storage inside a tensor and the
 reference count inside a storage is found by looking (`find_layout`), not assumed.
@@ -19,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 
-from . import runtime_arguments, runtime_memory, runtime_results, runtime_together
+from . import runtime_arenas, runtime_arguments, runtime_memory, runtime_outputs, runtime_results, runtime_together
 from .cache import cached_objects
 from .errors import CodegenError
 from .heap import keep_heap
@@ -126,8 +127,8 @@ def _fresh_count(storage_at: int) -> int:
 
 def support_text(layout: Layout) -> str:
     """The LLVM IR of all functions."""
-    parts = (runtime_arguments.TEXT, runtime_memory.TEXT, runtime_results.TEXT, runtime_together.TEXT)
-    text = "\n".join((DECLARATIONS, *parts))
+    parts = (runtime_arguments, runtime_memory, runtime_arenas, runtime_outputs, runtime_results, runtime_together)
+    text = "\n".join((DECLARATIONS, *(part.TEXT for part in parts)))
     for name, value in {
         "HANDLE": layout.handle,
         "KEYS_AT": layout.keys_at,

@@ -1,0 +1,227 @@
+"""The native functions for outputs that are recycled, as LLVM IR.
+
+An output lies on a storage of the pool only when the count of that storage says that nobody else holds it. Before new
+memory is taken for an output, what is idle goes as far as the pool would otherwise hold much more than was ever in use
+at once: keeping memory must not raise the peak.
+"""
+
+TEXT = r"""
+@outputs = private global [32 x %entry] zeroinitializer
+@outputs_next = private global i64 0
+@outputs_bytes = private global i64 0
+@in_use_most = private global i64 0                       ; bytes of the pool in use at once, at most
+@least = private global i64 1048576                       ; smaller outputs are not recycled
+@most = private global i64 536870912                      ; nor kept beyond this in all
+
+define void @lamella_recycle_limits(i64 %least, i64 %most) {
+  store i64 %least, ptr @least
+  store i64 %most, ptr @most
+  ret void
+}
+
+define private void @forget(ptr %e) {
+  %h = load ptr, ptr %e
+  %none = icmp eq ptr %h, null
+  br i1 %none, label %done, label %release
+release:
+  store ptr null, ptr %e
+  %b_at = getelementptr %entry, ptr %e, i64 0, i32 1
+  %b = load i64, ptr %b_at
+  %sum = load i64, ptr @outputs_bytes
+  %less = sub i64 %sum, %b
+  store i64 %less, ptr @outputs_bytes
+  %r = call i32 @aoti_torch_delete_tensor_object(ptr %h)
+  br label %done
+done:
+  ret void
+}
+
+; The bytes of an entry that nobody but the pool holds, 0 for any other.
+define private i64 @idle_bytes(ptr %e) {
+  %h = load ptr, ptr %e
+  %none = icmp eq ptr %h, null
+  br i1 %none, label %no, label %count
+count:
+  %w_at = getelementptr %entry, ptr %e, i64 0, i32 3
+  %w = load ptr, ptr %w_at
+  %c = load i64, ptr %w
+  %alone = icmp eq i64 %c, $FRESH$
+  br i1 %alone, label %yes, label %no
+yes:
+  %b_at = getelementptr %entry, ptr %e, i64 0, i32 1
+  %b = load i64, ptr %b_at
+  ret i64 %b
+no:
+  ret i64 0
+}
+
+; Bytes of the outputs that the pool holds, in use or not.
+define i64 @lamella_recycle_bytes() {
+  %b = load i64, ptr @outputs_bytes
+  ret i64 %b
+}
+
+; A tensor of these sizes and strides, uninitialized. Large ones lie, where possible, on a storage that an earlier
+; call returned and that nobody but the pool holds any more: its count says so, and its data is where it was.
+define i32 @lamella_empty(i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i64 %bytes, ptr %owned, ptr %data) {
+  %size = alloca i64
+  %stride = alloca i64
+  %base = alloca ptr
+  %least = load i64, ptr @least
+  %most = load i64, ptr @most
+  %large = icmp sge i64 %bytes, %least
+  %fits = icmp sle i64 %bytes, %most
+  %recycle0 = and i1 %large, %fits
+  %possible = icmp ne i64 $FRESH$, 0
+  %recycle = and i1 %recycle0, %possible
+  br i1 %recycle, label %each, label %plain
+each:
+  %i = phi i64 [ 0, %0 ], [ %i1, %next ]
+  %more = icmp ult i64 %i, 32
+  br i1 %more, label %look, label %grow
+look:
+  %e = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %i
+  %h = load ptr, ptr %e
+  %there = icmp ne ptr %h, null
+  br i1 %there, label %measure, label %next
+measure:
+  %b_at = getelementptr %entry, ptr %e, i64 0, i32 1
+  %b = load i64, ptr %b_at
+  %same = icmp eq i64 %b, %bytes
+  br i1 %same, label %count, label %next
+count:
+  %w_at = getelementptr %entry, ptr %e, i64 0, i32 3
+  %w = load ptr, ptr %w_at
+  %c = load i64, ptr %w
+  %alone = icmp eq i64 %c, $FRESH$
+  br i1 %alone, label %mode, label %next
+mode:
+  %ok = call i1 @usable(ptr %h)
+  br i1 %ok, label %where, label %next
+where:
+  ; asking for the data also undoes copy-on-write sharing; a moved or resized storage is forgotten
+  %r0 = call i32 @aoti_torch_get_data_ptr(ptr %h, ptr %base)
+  %now = load ptr, ptr %base
+  %d_at = getelementptr %entry, ptr %e, i64 0, i32 2
+  %then = load ptr, ptr %d_at
+  %still = icmp eq ptr %now, %then
+  %r0_ok = icmp eq i32 %r0, 0
+  %good = and i1 %still, %r0_ok
+  br i1 %good, label %alias, label %moved
+moved:
+  call void @forget(ptr %e)
+  br label %next
+next:
+  %i1 = add i64 %i, 1
+  br label %each
+
+grow:
+  ; what others hold, with the new one
+  %q = phi i64 [ 0, %each ], [ %q1, %held_next ]
+  %held = phi i64 [ %bytes, %each ], [ %held1, %held_next ]
+  %q_more = icmp ult i64 %q, 32
+  br i1 %q_more, label %held_look, label %bound
+held_look:
+  %q_e = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %q
+  %q_idle_bytes = call i64 @idle_bytes(ptr %q_e)
+  %q_h = load ptr, ptr %q_e
+  %q_there = icmp ne ptr %q_h, null
+  %q_b_at = getelementptr %entry, ptr %q_e, i64 0, i32 1
+  %q_b = load i64, ptr %q_b_at
+  %q_all = select i1 %q_there, i64 %q_b, i64 0
+  %q_held = sub i64 %q_all, %q_idle_bytes
+  br label %held_next
+held_next:
+  %held1 = add i64 %held, %q_held
+  %q1 = add i64 %q, 1
+  br label %grow
+bound:
+  %most_0 = load i64, ptr @in_use_most
+  %more_held = icmp sgt i64 %held, %most_0
+  %most_1 = select i1 %more_held, i64 %held, i64 %most_0
+  store i64 %most_1, ptr @in_use_most
+  %slack = lshr i64 %most_1, 4
+  %allowed = add i64 %most_1, %slack
+  %oldest = load i64, ptr @outputs_next
+  br label %idle
+idle:
+  %v = phi i64 [ 0, %bound ], [ %v1, %idle_next ]
+  %v_more = icmp ult i64 %v, 32
+  %kept = load i64, ptr @outputs_bytes
+  %kept_after = add i64 %kept, %bytes
+  %too_much = icmp sgt i64 %kept_after, %allowed
+  %v_go = and i1 %v_more, %too_much
+  br i1 %v_go, label %idle_look, label %allocate
+idle_look:
+  %v_0 = add i64 %oldest, %v
+  %v_at = and i64 %v_0, 31
+  %v_e = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %v_at
+  %v_bytes = call i64 @idle_bytes(ptr %v_e)
+  %v_idle = icmp ne i64 %v_bytes, 0
+  br i1 %v_idle, label %idle_go, label %idle_next
+idle_go:
+  call void @forget(ptr %v_e)
+  br label %idle_next
+idle_next:
+  %v1 = add i64 %v, 1
+  br label %idle
+allocate:
+  store i64 %bytes, ptr %size
+  store i64 1, ptr %stride
+  %r1 = call i32 @aoti_torch_empty_strided(i64 1, ptr %size, ptr %stride, i32 0, i32 0, i32 0, ptr %base)
+  %r1_bad = icmp ne i32 %r1, 0
+  br i1 %r1_bad, label %fail, label %room
+room:
+  %new = load ptr, ptr %base
+  %next_i = load i64, ptr @outputs_next
+  %next_1 = add i64 %next_i, 1
+  %next_m = and i64 %next_1, 31
+  store i64 %next_m, ptr @outputs_next
+  %slot = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %next_i
+  call void @forget(ptr %slot)
+  br label %shrink
+shrink:
+  ; the oldest go until the new one fits under the limit
+  %k = phi i64 [ %next_m, %room ], [ %k1, %shrink_one ]
+  %sum = load i64, ptr @outputs_bytes
+  %after = add i64 %sum, %bytes
+  %over = icmp sgt i64 %after, %most
+  br i1 %over, label %shrink_one, label %put
+shrink_one:
+  %victim = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %k
+  call void @forget(ptr %victim)
+  %k_1 = add i64 %k, 1
+  %k1 = and i64 %k_1, 31
+  br label %shrink
+put:
+  store ptr %new, ptr %slot
+  %slot_b = getelementptr %entry, ptr %slot, i64 0, i32 1
+  store i64 %bytes, ptr %slot_b
+  store i64 %after, ptr @outputs_bytes
+  %slot_d = getelementptr %entry, ptr %slot, i64 0, i32 2
+  %r2 = call i32 @aoti_torch_get_data_ptr(ptr %new, ptr %slot_d)
+  %slot_w = getelementptr %entry, ptr %slot, i64 0, i32 3
+  %new_w = call ptr @count_of(ptr %new)
+  store ptr %new_w, ptr %slot_w
+  br label %alias
+
+alias:
+  %from = phi ptr [ %h, %where ], [ %new, %put ]
+  %r3 = call i32 @aoti_torch__alloc_from_pool(
+    ptr %from, i64 0, i32 %dtype, i64 %nd, ptr %sizes, ptr %strides, ptr %owned)
+  %r3_bad = icmp ne i32 %r3, 0
+  br i1 %r3_bad, label %fail, label %pointer
+plain:
+  %r4 = call i32 @aoti_torch_empty_strided(i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i32 0, i32 0, ptr %owned)
+  %r4_bad = icmp ne i32 %r4, 0
+  br i1 %r4_bad, label %fail, label %pointer
+pointer:
+  %t = load ptr, ptr %owned
+  %r5 = call i32 @aoti_torch_get_data_ptr(ptr %t, ptr %data)
+  ret i32 0
+fail:
+  store ptr null, ptr %owned
+  call void @lamella_raise()
+  ret i32 1
+}
+"""
