@@ -215,7 +215,7 @@ def _positions(
     return position
 
 
-def _gather(op: prims.GatherOp, operands: Sequence[Tensor], env: Environment) -> tuple[Tensor]:
+def _gather(op: prims.GatherOp | prims.SubviewOp, operands: Sequence[Tensor], env: Environment) -> tuple[Tensor]:
     shape = _shape(op.result, env)
     position = _positions(op, operands[0], operands[1:], shape, env)
     return (operands[0].reshape(-1)[position],)
@@ -286,6 +286,7 @@ HANDLERS: Final[dict[type[prims.PrimsOp], Handler]] = {
     prims.PadOp: _pad,
     prims.CatOp: _cat,
     prims.GatherOp: _gather,
+    prims.SubviewOp: _gather,
     prims.ScatterOp: _scatter,
     prims.ReduceOp: _reduce,
     prims.VarMeanOp: _var_mean,

@@ -60,6 +60,7 @@ from .prims_indexing import (
     GatherOp,
     IndexedOp,
     ScatterOp,
+    SubviewOp,
 )
 from .prims_products import DotOp
 from .prims_reductions import (
@@ -111,7 +112,6 @@ from .prims_unary import (
     TruncOp,
 )
 from .prims_views import (
-    ALIASING,
     BroadcastOp,
     CatOp,
     FlipOp,
@@ -215,6 +215,7 @@ __all__ = [
     "SortOp",
     "SqrtOp",
     "SubOp",
+    "SubviewOp",
     "TanOp",
     "TanhOp",
     "TransposeOp",
@@ -224,6 +225,9 @@ __all__ = [
     "ViewOp",
     "XorOp",
 ]
+
+ALIASING = (BroadcastOp, ReshapeOp, TransposeOp, SliceOp, SubviewOp)
+"""Ops whose results may share memory with the operand, once they have memory."""
 
 _OPS: list[type[Operation]] = [
     op

@@ -99,6 +99,35 @@ class GatherOp(IndexedOp):
 
 
 @irdl_op_definition
+class SubviewOp(IndexedOp):
+    """result[d0, …] = x[index[0], …, index[rank - 1]], in the memory of x: windows, diagonals."""
+
+    name = "prims.subview"
+    FIELDS: ClassVar = {"index": EXPRS}
+    OPTIONAL: ClassVar[tuple[str, ...]] = ()
+    index = prop_def(Exprs)
+    operand = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    @property
+    def index_tensors(self) -> Sequence[SSAValue]:
+        return ()
+
+    @classmethod
+    def parse_operands(cls, parser: Parser) -> list[UnresolvedOperand]:
+        return [parser.parse_unresolved_operand()]
+
+    def verify_(self) -> None:
+        operand, result = self.tensor(self._operands[0]), self.tensor(self.results[0])
+        self.expect_dtype("a result", result, operand.dtype)
+        self.verify_index(operand, result)
+
+    @classmethod
+    def make(cls, operand: SSAValue, index: Sequence[Any], result_type: TensorType) -> Self:
+        return cls.create(operands=(operand,), result_types=(result_type,), properties={"index": Exprs.get(index)})
+
+
+@irdl_op_definition
 class ScatterOp(IndexedOp):
     """x with x[index…] = source[d0, …] for every element of source.
 

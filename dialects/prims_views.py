@@ -211,7 +211,3 @@ class CatOp(PrimsOp):
     @classmethod
     def make(cls, operands: Sequence[SSAValue], dim: int, result_type: TensorType) -> Self:
         return cls.create(operands=operands, result_types=(result_type,), properties={"dim": Scalar.get(dim)})
-
-
-ALIASING = (BroadcastOp, ReshapeOp, TransposeOp, SliceOp)
-"""Views whose results may share memory with the operand, once they have memory."""

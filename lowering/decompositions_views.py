@@ -278,7 +278,7 @@ def unfold(call: Call, x: Value, dim: int, size: int, step: int) -> Value:
     dim %= x.rank
     *index, within = dims_of(x.rank + 1)
     index[dim] = index[dim] * step + within
-    return x.gather((), index, call.type)
+    return x.subview(index, call.type)
 
 
 @rule("aten.unfold_copy")
@@ -297,7 +297,7 @@ def diagonal_index(rank: int, offset: int, a: int, b: int) -> list[Any]:
 
 @view("aten.diagonal")
 def diagonal(call: Call, x: Value, offset: int, a: int, b: int) -> Value:
-    return x.gather((), diagonal_index(x.rank, offset, a, b), call.type)
+    return x.subview(diagonal_index(x.rank, offset, a, b), call.type)
 
 
 @rule("aten.diagonal_copy")
@@ -327,4 +327,4 @@ def as_strided(call: Call, x: Value, size: Sequence[Dim], stride: Sequence[Dim],
     position: Any = offset or 0
     for d, step in zip(dims_of(len(size)), stride, strict=True):
         position = position + d * step
-    return x.reshape([x.type.numel]).gather((), [position], call.type)
+    return x.reshape([x.type.numel]).subview([position], call.type)

@@ -299,6 +299,10 @@ class Value:
         """Elements at `index`, expressions over dims `d<k>` and `indices` `i<k>`, which have the result's shape."""
         return self.b.add(prims.GatherOp.make(self.ssa, [i.ssa for i in indices], index, type, message))
 
+    def subview(self, index: Sequence[Any], type: TensorType) -> Value:
+        """Elements at `index`, expressions over dims `d<k>`, in the memory of this value."""
+        return self.b.add(prims.SubviewOp.make(self.ssa, index, type))
+
     def scatter(
         self,
         indices: Sequence[Value],

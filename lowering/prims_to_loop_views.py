@@ -26,7 +26,7 @@ from .prims_to_loop_access import (
 )
 
 
-def _view(op: prims.ViewOp, x: Access, index: Sequence[Any]) -> Access:
+def _view(op: prims.ViewOp | prims.SubviewOp, x: Access, index: Sequence[Any]) -> Access:
     """result[d…] = x[index]."""
     shape = _shape(op)
     # no case can hold only if the shape has no elements
@@ -53,6 +53,10 @@ def transpose(op: prims.TransposeOp, x: Access) -> Access:
 def slice_(op: prims.SliceOp, x: Access) -> Access:
     terms = zip(op.exprs("start"), op.exprs("step"), dim_symbols(len(x.shape)), strict=True)
     return _view(op, x, [d if start == 0 and step == 1 else start + step * d for start, step, d in terms])
+
+
+def subview(op: prims.SubviewOp, x: Access) -> Access:
+    return _view(op, x, op.exprs("index"))
 
 
 def flip(op: prims.FlipOp, x: Access) -> Access:
@@ -122,6 +126,7 @@ VIEWS: dict[type[prims.PrimsOp], Callable[..., Access]] = {
     prims.ReshapeOp: reshape,
     prims.TransposeOp: transpose,
     prims.SliceOp: slice_,
+    prims.SubviewOp: subview,
     prims.FlipOp: flip,
     prims.PadOp: pad,
     prims.CatOp: cat,

@@ -28,6 +28,7 @@
 // CHECK-NEXT: %br = prims.broadcast %r {dims = [1]} : !sym.t<[s0], f32> -> !sym.t<[3, s0], f32>
 // CHECK-NEXT: %fl = prims.flip %x {dims = [0, 1]} : !sym.t<[s0, 16], f32>
 // CHECK-NEXT: %ge = prims.gather %x[] {index = [0, d0]} : !sym.t<[s0, 16], f32> -> !sym.t<[16], f32>
+// CHECK-NEXT: %su = prims.subview %x {index = [2*d0, d0]} : !sym.t<[s0, 16], f32> -> !sym.t<[4], f32, strides=[33]>
 // CHECK-NEXT: %sn = prims.scan %x {kind = logsumexp, dim = 1} : !sym.t<[s0, 16], f32>
 // CHECK-NEXT: %so = prims.sort %i {dim = 1} : !sym.t<[s0, 4], i64> -> !sym.t<[s0, 3], i64>
 // CHECK-NEXT: %at = prims.neg %x attributes {note = "kept"} : !sym.t<[s0, 16], f32>
@@ -60,6 +61,7 @@ func.func @main(%x: !sym.t<[s0, 16], f32>, %i: !sym.t<[s0, 4], i64>, %s: !sym.t<
   %br = prims.broadcast %r {dims = [1]} : !sym.t<[s0], f32> -> !sym.t<[3, s0], f32>
   %fl = prims.flip %x {dims = [0, 1]} : !sym.t<[s0, 16], f32>
   %ge = prims.gather %x[] {index = [0, d0]} : !sym.t<[s0, 16], f32> -> !sym.t<[16], f32>
+  %su = prims.subview %x {index = [2*d0, d0]} : !sym.t<[s0, 16], f32> -> !sym.t<[4], f32, strides=[33]>
   %sn = prims.scan %x {kind = logsumexp, dim = 1} : !sym.t<[s0, 16], f32>
   %so = prims.sort %i {dim = 1} : !sym.t<[s0, 4], i64> -> !sym.t<[s0, 3], i64>
   %at = prims.neg %x attributes {note = "kept"} : !sym.t<[s0, 16], f32>

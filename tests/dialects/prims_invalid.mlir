@@ -199,6 +199,24 @@ func.func @main(%x: !sym.t<[4, 4], f32>) {
 
 // -----
 
+// an entry per dim, of a view
+func.func @main(%x: !sym.t<[4, 4], f32>) {
+  // expected-error@+1 {{expected 2 entries in 'index', got 1}}
+  %r = prims.subview %x {index = [d0]} : !sym.t<[4, 4], f32> -> !sym.t<[4], f32>
+  func.return
+}
+
+// -----
+
+// names of an index of a view: it has no tensors
+func.func @main(%x: !sym.t<[4], f32>) {
+  // expected-error@+1 {{'i0' in the index expression i0 names nothing}}
+  %r = prims.subview %x {index = [i0]} : !sym.t<[4], f32>
+  func.return
+}
+
+// -----
+
 // names of an index
 func.func @main(%x: !sym.t<[4], f32>) {
   // expected-error@+1 {{'i0' in the index expression i0 names nothing}}

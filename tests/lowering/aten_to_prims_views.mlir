@@ -78,7 +78,7 @@ func.func @split(%x: !sym.t<[s0, 16], f32>) -> (!sym.t<[s0, 10], f32, strides=[1
 }
 
 // CHECK-LABEL: func.func @unfold(
-// CHECK-NEXT: [[V0:%\w+]] = prims.gather %x[] {index = [2*d0 + d1]} : !sym.t<[10], f32> -> !sym.t<[4, 4], f32, strides=[2, 1]>
+// CHECK-NEXT: [[V0:%\w+]] = prims.subview %x {index = [2*d0 + d1]} : !sym.t<[10], f32> -> !sym.t<[4, 4], f32, strides=[2, 1]>
 // CHECK-NEXT: func.return [[V0]] : !sym.t<[4, 4], f32, strides=[2, 1]>
 func.func @unfold(%x: !sym.t<[10], f32>) -> !sym.t<[4, 4], f32, strides=[2, 1]> {
   %r = aten.unfold(%x, 0, 4, 2) : (!sym.t<[10], f32>) -> !sym.t<[4, 4], f32, strides=[2, 1]>

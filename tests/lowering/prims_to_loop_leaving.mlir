@@ -12,6 +12,18 @@ func.func @main(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[16, s0 - 1], f32, strides=
 // CHECK-NEXT: func.return %[[V]]
 
 // -----
+// So is one by an index.
+
+func.func @main(%x: !sym.t<[s0], u8>) -> !sym.t<[s0 - 2, 2], u8, strides=[1, 1]> {
+  %0 = prims.slice %x {start = [1], stop = [s0], step = [1]} : !sym.t<[s0], u8> -> !sym.t<[s0 - 1], u8>
+  %1 = prims.subview %0 {index = [d0 + d1]} : !sym.t<[s0 - 1], u8> -> !sym.t<[s0 - 2, 2], u8, strides=[1, 1]>
+  func.return %1 : !sym.t<[s0 - 2, 2], u8, strides=[1, 1]>
+}
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %[[V:.*]] = loop.view %x offset [1] : !sym.t<[s0], u8> -> !sym.t<[s0 - 2, 2], u8, strides=[1, 1]>
+// CHECK-NEXT: func.return %[[V]]
+
+// -----
 // Otherwise a nest copies it.
 
 func.func @main(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[16, s0], f32> {
