@@ -22,7 +22,7 @@ from ..driver import compile_module
 from ..frontend.backend import Backend
 from ..lowering.options import Options
 from .fuzz_program import Program, Step, generate
-from .fuzz_steps import Chooser
+from .fuzz_values import Chooser
 from .op_compare import Mismatch, aliases, copies, same_strides, shown
 from .op_traced import Traced
 

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from .fuzz_steps import MOVES, STEPS, Chooser, Value, source
+from .fuzz_steps import STEPS
+from .fuzz_values import MOVES, Chooser, Value, source
 
 MODES = ("forward", "dynamic", "forward", "gradient", "dynamic")
 """With fixed sizes, with symbolic ones, with derivatives; as often as they are chosen."""

@@ -1,115 +1,32 @@
-"""What random programs are made of: a line of Python over earlier values for each step, whatever their shapes.
-
-A value is *exact* while eager's bits are the only right ones: integers, truth values, and floats made of inputs by
-operations that every implementation rounds alike. What jumps (comparisons, rounding, positions of extremes) is asked
-of exact values only: elsewhere one unit in the last place, which kernels may have different, would decide.
-"""
+"""The steps of random programs: a line of Python over earlier values for each, whatever their shapes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from enum import Enum
-from typing import TypeVar
+from collections.abc import Sequence
 
 import torch
 
-T = TypeVar("T")
-
-
-class Numbers(Enum):
-    """What a step does to the numbers of its operands."""
-
-    MOVES = "gives some of them, or a function that is exact in every dtype"
-    ROUNDS = "is rounded once, as IEEE says; but kernels do not round f16 and bf16 between steps"
-    ROUGH = "is as exact as an implementation likes"
-
-
-MOVES, ROUNDS, ROUGH = Numbers
-
-
-class Chooser:
-    """Makes choices: `below(n)` is one of 0..n-1."""
-
-    def __init__(self, below: Callable[[int], int]) -> None:
-        self.below = below
-
-    def pick(self, among: Sequence[T]) -> T:
-        return among[self.below(len(among))]
-
-    def chance(self, one_in: int) -> bool:
-        """Rarely true; the choice that comes first is false."""
-        return self.below(one_in) == one_in - 1
-
-
-@dataclass
-class Value:
-    """A variable of a program with what eager gives it."""
-
-    name: str
-    tensor: torch.Tensor
-    exact: bool
-
-    @property
-    def kind(self) -> str:
-        """f for floats, c complex, i integers, b bool."""
-        dtype = self.tensor.dtype
-        return "f" if dtype.is_floating_point else "c" if dtype.is_complex else "b" if dtype is torch.bool else "i"
-
-
-@dataclass(frozen=True)
-class Line:
-    """An expression over values."""
-
-    text: str
-    operands: tuple[Value, ...]
-    numbers: Numbers = MOVES
-    writes: bool = False
-    """Whether it writes into an operand."""
-
-    def is_exact(self, result: torch.Tensor) -> bool:
-        if not result.dtype.is_floating_point:
-            return True
-        rounds = self.numbers is ROUNDS and result.dtype not in (torch.float16, torch.bfloat16)
-        return (self.numbers is MOVES or rounds) and all(v.exact for v in self.operands)
-
-
-Maker = Callable[[Chooser, Sequence[Value]], Line | None]
-"""A line for some of these values; None where none fits."""
-
-
-def _choose(g: Chooser, values: Sequence[Value], fits: Callable[[Value], bool]) -> Value | None:
-    """One that fits, later ones rather than earlier ones."""
-    found = [v for v in values if fits(v)]
-    if not found:
-        return None
-    recent = found[-4:]
-    return g.pick(found) if g.chance(3) else recent[-1 - g.below(len(recent))]
-
-
-def _of(kinds: str, exact: bool = False, rank: int = 0) -> Callable[[Value], bool]:
-    return lambda v: v.kind in kinds and (v.exact or not exact) and v.tensor.dim() >= rank
-
-
-def _partner(g: Chooser, a: Value, values: Sequence[Value], kinds: str, exact: bool) -> Value | None:
-    """One whose shape broadcasts with that of `a` to something not much larger."""
-
-    def fits(b: Value) -> bool:
-        if b.kind not in kinds or (exact and not b.exact):
-            return False
-        try:
-            return torch.Size(torch.broadcast_shapes(a.tensor.shape, b.tensor.shape)).numel() <= 4096
-        except RuntimeError:
-            return False
-
-    return _choose(g, values, fits)
+from .fuzz_values import (
+    MOVES,
+    ROUGH,
+    ROUNDS,
+    Chooser,
+    Line,
+    Maker,
+    Numbers,
+    Value,
+    choose,
+    choose_any,
+    of_kinds,
+    partner,
+)
 
 
 def unary(text: str, kinds: str, numbers: Numbers = ROUGH, *, jumps: bool = False) -> Maker:
     """`text` with `{x}` for the operand."""
 
     def make(g: Chooser, values: Sequence[Value]) -> Line | None:
-        x = _choose(g, values, _of(kinds, jumps))
+        x = choose(g, values, of_kinds(kinds, jumps))
         return None if x is None else Line(text.replace("{x}", x.name), (x,), MOVES if jumps else numbers)
 
     return make
@@ -119,8 +36,8 @@ def binary(text: str, kinds: str, numbers: Numbers = ROUGH, *, jumps: bool = Fal
     """`text` with `{x}` and `{y}` for operands that broadcast; of one dtype unless `mixed`."""
 
     def make(g: Chooser, values: Sequence[Value]) -> Line | None:
-        a = _choose(g, values, _of(kinds, jumps))
-        b = None if a is None else _partner(g, a, values, kinds, jumps)
+        a = choose(g, values, of_kinds(kinds, jumps))
+        b = None if a is None else partner(g, a, values, kinds, jumps)
         if a is None or b is None or (not mixed and a.tensor.dtype != b.tensor.dtype):
             return None
         return Line(text.replace("{x}", a.name).replace("{y}", b.name), (a, b), MOVES if jumps else numbers)
@@ -132,7 +49,7 @@ def along(text: str, kinds: str, numbers: Numbers = ROUGH, *, jumps: bool = Fals
     """`text` with `{d}` for a dim of the operand and `{k}` for whether it is kept; no `empty` ones if they raise."""
 
     def make(g: Chooser, values: Sequence[Value]) -> Line | None:
-        x = _choose(g, values, _of(kinds, jumps, 1))
+        x = choose(g, values, of_kinds(kinds, jumps, 1))
         if x is None:
             return None
         d = g.below(x.tensor.dim())
@@ -147,12 +64,8 @@ def along(text: str, kinds: str, numbers: Numbers = ROUGH, *, jumps: bool = Fals
 # Views and moves, of any dtype
 
 
-def _any(g: Chooser, values: Sequence[Value], rank: int = 0) -> Value | None:
-    return _choose(g, values, lambda v: v.tensor.dim() >= rank)
-
-
 def permute(g: Chooser, values: Sequence[Value]) -> Line | None:
-    x = _any(g, values, 2)
+    x = choose_any(g, values, 2)
     if x is None:
         return None
     order = list(range(x.tensor.dim()))
@@ -163,7 +76,7 @@ def permute(g: Chooser, values: Sequence[Value]) -> Line | None:
 
 
 def reshape(g: Chooser, values: Sequence[Value]) -> Line | None:
-    x = _any(g, values)
+    x = choose_any(g, values)
     if x is None:
         return None
     n = x.tensor.numel()
@@ -174,7 +87,7 @@ def reshape(g: Chooser, values: Sequence[Value]) -> Line | None:
 
 
 def slice_(g: Chooser, values: Sequence[Value]) -> Line | None:
-    x = _any(g, values, 1)
+    x = choose_any(g, values, 1)
     if x is None:
         return None
     index = [":"] * x.tensor.dim()
@@ -186,7 +99,7 @@ def slice_(g: Chooser, values: Sequence[Value]) -> Line | None:
 
 
 def select(g: Chooser, values: Sequence[Value]) -> Line | None:
-    x = _any(g, values, 1)
+    x = choose_any(g, values, 1)
     if x is None:
         return None
     d = g.below(x.tensor.dim())
@@ -195,21 +108,21 @@ def select(g: Chooser, values: Sequence[Value]) -> Line | None:
 
 
 def unsqueeze(g: Chooser, values: Sequence[Value]) -> Line | None:
-    x = _choose(g, values, lambda v: v.tensor.dim() < 5)
+    x = choose(g, values, lambda v: v.tensor.dim() < 5)
     return None if x is None else Line(f"{x.name}.unsqueeze({g.below(x.tensor.dim() + 1)})", (x,))
 
 
 def expand(g: Chooser, values: Sequence[Value]) -> Line | None:
-    x = _choose(g, values, lambda v: v.tensor.dim() < 4 and v.tensor.numel() <= 512)
+    x = choose(g, values, lambda v: v.tensor.dim() < 4 and v.tensor.numel() <= 512)
     return None if x is None else Line(f"{x.name}.expand({[1 + g.below(4), *x.tensor.shape]})", (x,))
 
 
 def joined(text: str) -> Maker:
     def make(g: Chooser, values: Sequence[Value]) -> Line | None:
-        x = _choose(g, values, lambda v: 0 < v.tensor.dim() < 5 and v.tensor.numel() <= 2048)
+        x = choose(g, values, lambda v: 0 < v.tensor.dim() < 5 and v.tensor.numel() <= 2048)
         if x is None:
             return None
-        y = _choose(g, values, lambda v: v.tensor.shape == x.tensor.shape)
+        y = choose(g, values, lambda v: v.tensor.shape == x.tensor.shape)
         assert y is not None
         d = g.below(x.tensor.dim())
         numbers = MOVES if x.tensor.dtype == y.tensor.dtype else ROUGH
@@ -219,7 +132,7 @@ def joined(text: str) -> Maker:
 
 
 def pad(g: Chooser, values: Sequence[Value]) -> Line | None:
-    x = _choose(g, values, lambda v: v.tensor.dim() >= 1 and v.tensor.shape[-1] > 0)
+    x = choose(g, values, lambda v: v.tensor.dim() >= 1 and v.tensor.shape[-1] > 0)
     if x is None:
         return None
     low, high = g.below(3), g.below(4) - 1
@@ -230,7 +143,7 @@ def pad(g: Chooser, values: Sequence[Value]) -> Line | None:
 
 
 def convert(g: Chooser, values: Sequence[Value]) -> Line | None:
-    x = _any(g, values)
+    x = choose_any(g, values)
     if x is None:
         return None
     floats = ("float32", "float64", "bfloat16", "float16")
@@ -250,7 +163,7 @@ def _index(g: Chooser, count: int, below: int) -> str:
 
 
 def index_select(g: Chooser, values: Sequence[Value]) -> Line | None:
-    x = _choose(g, values, lambda v: v.tensor.dim() >= 1 and v.tensor.numel() > 0)
+    x = choose(g, values, lambda v: v.tensor.dim() >= 1 and v.tensor.numel() > 0)
     if x is None:
         return None
     d = g.below(x.tensor.dim())
@@ -258,7 +171,7 @@ def index_select(g: Chooser, values: Sequence[Value]) -> Line | None:
 
 
 def index(g: Chooser, values: Sequence[Value]) -> Line | None:
-    x = _choose(g, values, lambda v: v.tensor.dim() >= 2 and v.tensor.numel() > 0)
+    x = choose(g, values, lambda v: v.tensor.dim() >= 2 and v.tensor.numel() > 0)
     if x is None:
         return None
     n, m = x.tensor.shape[:2]
@@ -269,11 +182,11 @@ def index(g: Chooser, values: Sequence[Value]) -> Line | None:
 
 def gather(g: Chooser, values: Sequence[Value]) -> Line | None:
     """Positions from data: remainders of integers."""
-    x = _choose(g, values, lambda v: v.tensor.dim() >= 1 and v.tensor.numel() > 0)
+    x = choose(g, values, lambda v: v.tensor.dim() >= 1 and v.tensor.numel() > 0)
     i = (
         None
         if x is None
-        else _choose(g, values, lambda v: v.tensor.dtype is torch.int64 and v.tensor.dim() == x.tensor.dim())
+        else choose(g, values, lambda v: v.tensor.dtype is torch.int64 and v.tensor.dim() == x.tensor.dim())
     )
     if x is None or i is None:
         return None
@@ -287,11 +200,11 @@ def scatter(text: str, kinds: str, numbers: Numbers, *, once: bool = False) -> M
     """Slices of one value written into another of its shape; each place `once` where their order would matter."""
 
     def make(g: Chooser, values: Sequence[Value]) -> Line | None:
-        x = _choose(g, values, lambda v: v.kind in kinds and v.tensor.dim() >= 1 and v.tensor.numel() > 0)
+        x = choose(g, values, lambda v: v.kind in kinds and v.tensor.dim() >= 1 and v.tensor.numel() > 0)
         y = (
             None
             if x is None
-            else _choose(g, values, lambda v: v.tensor.shape == x.tensor.shape and v.tensor.dtype == x.tensor.dtype)
+            else choose(g, values, lambda v: v.tensor.shape == x.tensor.shape and v.tensor.dtype == x.tensor.dtype)
         )
         if x is None or y is None:
             return None
@@ -304,9 +217,9 @@ def scatter(text: str, kinds: str, numbers: Numbers, *, once: bool = False) -> M
 
 
 def where(g: Chooser, values: Sequence[Value]) -> Line | None:
-    c = _choose(g, values, _of("b"))
-    a = None if c is None else _partner(g, c, values, "fi", False)
-    b = None if a is None else _partner(g, a, values, "fi", False)
+    c = choose(g, values, of_kinds("b"))
+    a = None if c is None else partner(g, c, values, "fi", False)
+    b = None if a is None else partner(g, a, values, "fi", False)
     if c is None or a is None or b is None:
         return None
     try:
@@ -322,18 +235,18 @@ def where(g: Chooser, values: Sequence[Value]) -> Line | None:
 
 def norm(text: str) -> Maker:
     def make(g: Chooser, values: Sequence[Value]) -> Line | None:
-        x = _choose(g, values, lambda v: v.kind == "f" and v.tensor.dim() >= 1 and v.tensor.shape[-1] > 1)
+        x = choose(g, values, lambda v: v.kind == "f" and v.tensor.dim() >= 1 and v.tensor.shape[-1] > 1)
         return None if x is None else Line(text.format(x=x.name, n=x.tensor.shape[-1]), (x,), ROUGH)
 
     return make
 
 
 def product(g: Chooser, values: Sequence[Value]) -> Line | None:
-    x = _choose(g, values, lambda v: v.kind == "f" and v.tensor.dim() == 2)
+    x = choose(g, values, lambda v: v.kind == "f" and v.tensor.dim() == 2)
     y = (
         None
         if x is None
-        else _choose(
+        else choose(
             g,
             values,
             lambda v: (
@@ -346,7 +259,7 @@ def product(g: Chooser, values: Sequence[Value]) -> Line | None:
 
 def pool(text: str, numbers: Numbers) -> Maker:
     def make(g: Chooser, values: Sequence[Value]) -> Line | None:
-        x = _choose(
+        x = choose(
             g,
             values,
             lambda v: (
@@ -362,7 +275,7 @@ def written(text: str) -> Maker:
     """A step that writes into a part of an earlier value."""
 
     def make(g: Chooser, values: Sequence[Value]) -> Line | None:
-        x = _choose(g, values, lambda v: v.tensor.dim() >= 1 and v.kind in "fi" and not has_overlap(v.tensor))
+        x = choose(g, values, lambda v: v.tensor.dim() >= 1 and v.kind in "fi" and not has_overlap(v.tensor))
         if x is None:
             return None
         d = g.below(x.tensor.dim())
@@ -474,41 +387,3 @@ STEPS: tuple[Maker, ...] = (
     written("{x}.fill_({y})"),
     written("{x}.zero_()"),
 )
-
-
-def shapes(g: Chooser) -> list[int]:
-    rank = g.pick((2, 3, 1, 2, 4, 0, 3))
-    sizes = [g.pick((3, 4, 5, 2, 8, 7, 1, 16, 17, 33, 0)) for _ in range(rank)]
-    while torch.Size(sizes).numel() > 2048:
-        sizes[g.below(rank)] = 2
-    return sizes
-
-
-def source(g: Chooser) -> str:
-    """A tensor as an argument may be: dtype, numbers, and layout in memory."""
-    dtype = g.pick(
-        ("float32", "float32", "int64", "float64", "bfloat16", "bool", "float16", "int32", "uint8", "int8", "int16")
-    )
-    sizes = shapes(g)
-    layout = g.below(7) if sizes else 0
-    seed = g.below(1000)
-    small = 1 if dtype == "bool" else 5
-    low = 0 if dtype in ("uint8", "bool") else -4
-    whole = f"torch.randint({low}, {small + 1}, {{}}, generator=seeded({seed})).to(torch.{dtype})"
-    if dtype.startswith(("float", "bfloat")) and g.below(2):
-        whole = f"torch.randn({{}}, generator=seeded({seed})).to(torch.{dtype})"
-    match layout:
-        case 1 if len(sizes) > 1:
-            return whole.format([*sizes[:-2], sizes[-1], sizes[-2]]) + ".mT"
-        case 2:
-            return whole.format([*sizes[:-1], 2 * sizes[-1]]) + "[..., ::2]"
-        case 3:
-            return whole.format([sizes[0] + 2, *sizes[1:]]) + "[1:-1]"
-        case 4 if sizes[0] != 0:
-            return whole.format([1, *sizes[1:]]) + f".expand({sizes})"
-        case 5 if len(sizes) == 4:
-            return whole.format(sizes) + ".contiguous(memory_format=torch.channels_last)"
-        case 6 if dtype.startswith(("float", "bfloat")):
-            return f"special({whole.format(sizes)})"
-        case _:
-            return whole.format(sizes)

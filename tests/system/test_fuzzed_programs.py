@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lamella.lowering.options import Options
 from lamella.tools.fuzz import apart, check, fault, program_of
 from lamella.tools.fuzz_program import Program, Step, generate
-from lamella.tools.fuzz_steps import Chooser
+from lamella.tools.fuzz_values import Chooser
 from lamella.tools.op_compare import Mismatch
 
 OPTIONS = Options(cache=False, strict=True)
