@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from gpu_cases import GPU, Block, Skip, check, compiled, rand, same
+from gpu_cases import GPU, Skip, check, compiled, rand, same
+from gpu_cases_models import Block
 from torch import nn
 
 
@@ -138,7 +139,7 @@ def _(_: Any) -> str:
 def _(_: Any) -> str:
     """Recordings of several graphs have their intermediate values in the same memory."""
     models = [nn.Sequential(nn.Linear(64, 1 << 16), nn.GELU(), nn.Linear(1 << 16, 64)).to(GPU) for _ in range(3)]
-    x, grown = rand(256, 64), list[int]()
+    x, y, grown = rand(256, 64), None, list[int]()
     with replays() as found, torch.no_grad():
         for model in models:
             torch._dynamo.reset()  # each is a graph of its own
