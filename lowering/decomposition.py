@@ -23,6 +23,7 @@ from ..dialects.aten import AtenOp
 from ..dialects.prims import Number
 from ..dialects.tensor import SymType, TensorType, is_float
 from .aten_canonicalize import introduces_sizes
+from .float_expressions import float_tensor
 from .moves import MOVES
 from .prims_builder import Builder, Value
 from .promotion import COMPUTE_DTYPES, FLOAT8, opmath, promote_types, result_dtype
@@ -167,7 +168,7 @@ def decompose(b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> 
     mark, constants = len(b.ops), b.constants
     literals = op.args()
     if entry.elementwise:
-        literals = [b.scalar(a) or a if isinstance(a, sympy.Expr) and not has_code(a) else a for a in literals]
+        literals = [float_tensor(b, a) or a if isinstance(a, sympy.Expr) and not has_code(a) else a for a in literals]
     result: Any = NotImplemented
     call = Call(b, op)
     if all(map(_literal_has_code, literals)):

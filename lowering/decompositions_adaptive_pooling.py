@@ -18,7 +18,8 @@ from ..dialects.tensor import TensorType, is_float
 from .decomposition import Call, rule
 from .decompositions_pooling import add_at_places
 from .decompositions_views import dims_of
-from .prims_builder import Value, lowest
+from .numbers import lowest
+from .prims_builder import Value
 
 
 def _blocks(x: Value, places: Sequence[Dim]) -> Value | None:

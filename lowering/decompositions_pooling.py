@@ -15,7 +15,8 @@ from ..dialects.prims import Number
 from ..dialects.tensor import TensorType
 from .decomposition import Call, rule
 from .decompositions_views import dims_of
-from .prims_builder import Value, lowest
+from .numbers import lowest
+from .prims_builder import Value
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from .decompositions_indexing import (
     scatter,
     scatter_along,
 )
-from .prims_builder import Value, highest, lowest
+from .numbers import highest, lowest
+from .prims_builder import Value
 
 REDUCTIONS: Final = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "add": "add", "multiply": "mul"}
 _OF_BOOL: Final = {"add": "max", "mul": "min"}

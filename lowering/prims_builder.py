@@ -6,38 +6,34 @@ and must have one dtype; a number takes the dtype of the value beside it. Nothin
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import sympy
-from torch.utils._sympy.functions import FloatPow, FloatTrueDiv, IntTrueDiv, ToFloat
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import expr, prims
 from ..dialects.expr import Dim
 from ..dialects.prims import Number, PrimsOp, Scalar
-from ..dialects.tensor import TensorType, is_float, is_integer, is_unsigned, itemsize
+from ..dialects.tensor import TensorType, is_float, is_integer
+from .numbers import number_as
 from .promotion import opmath
-from .size_code import has_code
+from .sizes import SizeHints
 from .storage import overlaps
 
 Operand: TypeAlias = "Value | Number"
 
-_FLOAT_ARITHMETIC = (sympy.Add, sympy.Mul, IntTrueDiv, FloatTrueDiv, ToFloat)
 
-
-class Builder:
+class Builder(SizeHints):
     """Appends prims to `ops`, all at `location`. Constants are made once."""
 
-    __slots__ = ("_constants", "floats", "hints", "location", "ops")
+    __slots__ = ("_constants", "floats", "location", "ops")
 
     def __init__(self, hints: Mapping[str, int] | None = None) -> None:
+        super().__init__(hints or {})
         self.ops: list[Operation] = []
         self.location: LocationAttr | None = None
-        self.hints: Mapping[str, int] = hints or {}
-        """The sizes seen when the graph was captured: what torch decides on them holds for all (it guards it)."""
         self.floats: dict[sympy.Symbol, Value] = {}
         """The tensors of one element that floats are read from."""
         self._constants: dict[tuple[Scalar, TensorType], Value] = {}
@@ -73,27 +69,6 @@ class Builder:
             known = self._constants[key] = self.add(prims.FullOp.make(constant, type))
         return known
 
-    def scalar(self, e: sympy.Expr) -> Value | None:
-        """An expression over `floats` and sizes as a tensor of rank 0, in f64: sums, products, quotients and powers of
-        these and of numbers. None for others.
-        """
-        if e in self.floats:
-            return self.floats[cast(sympy.Symbol, e)].reshape(()).to("f64")
-        if e.is_number or has_code(e):
-            return self.full(float(e) if e.is_number else e, TensorType.get((), "f64"))
-        if isinstance(e, (sympy.Pow, FloatPow)) and e.args[1].is_number:
-            base, exponent = cast("tuple[sympy.Expr, sympy.Expr]", e.args)
-            value = self.scalar(base)
-            return None if value is None else value.binary(prims.PowOp.make, float(exponent))
-        parts = [self.scalar(cast(sympy.Expr, a)) for a in e.args] if isinstance(e, _FLOAT_ARITHMETIC) else []
-        first, *rest = parts or [None]
-        if first is None or any(part is None for part in rest):
-            return None
-        for part in cast("list[Value]", rest):
-            quotient = isinstance(e, (IntTrueDiv, FloatTrueDiv))
-            first = first / part if quotient else first + part if isinstance(e, sympy.Add) else first * part
-        return first
-
     def iota(self, dim: int, type: TensorType) -> Value:
         """The index along `dim`."""
         return self.add(prims.IotaOp.make(dim, type))
@@ -101,71 +76,6 @@ class Builder:
     def cat(self, values: Sequence[Value], dim: int, type: TensorType) -> Value:
         """Values one after the other; `type` is the result's."""
         return self.add(prims.CatOp.make([v.ssa for v in values], dim, type))
-
-    def is_negative(self, e: Dim) -> bool | None:
-        """Whether a size expression is below 0, as the symbols' signs or else the hints tell; None if neither does."""
-        if isinstance(e, int):
-            return e < 0
-        if e.is_nonnegative:
-            return False
-        if e.is_negative:
-            return True
-        hint = self.hint(e)
-        return None if hint is None else bool(hint < 0)
-
-    def is_one(self, e: Dim) -> bool:
-        """Whether a size is 1, by its expression or by its hint: where that decides, torch guards it."""
-        return e == 1 if isinstance(e, int) else self.hint(e) == 1
-
-    def hint(self, e: Dim) -> Any:
-        """A size as it was when the graph was captured; None where that is not known."""
-        if isinstance(e, int):
-            return e
-        values = {s: self.hints.get(cast(sympy.Symbol, s).name) for s in e.free_symbols}
-        if any(v is None for v in values.values()):
-            return None
-        return e.xreplace({s: sympy.Integer(v) for s, v in values.items()})
-
-    def broadcast_shapes(self, a: Sequence[Dim], b: Sequence[Dim]) -> tuple[Dim, ...]:
-        """The shape of `a` and `b` expanded against each other; other sizes that differ are equal by a guard."""
-        if len(a) < len(b):
-            a, b = b, a
-        lead = len(a) - len(b)
-        return (*a[:lead], *(self._common(x, y) for x, y in zip(a[lead:], b, strict=True)))
-
-    def _common(self, x: Dim, y: Dim) -> Dim:
-        if self.is_one(x):
-            return y
-        return y if isinstance(y, int) and y != 1 else x
-
-
-def number_as(value: Number, dtype: str) -> Number:
-    """A number in a dtype's domain: truth value, wrapped integer, or float; expressions stay."""
-    if isinstance(value, sympy.Integer):
-        value = int(value)
-    if isinstance(value, sympy.Expr):
-        return value
-    if dtype == "i1":
-        return bool(value)
-    if is_float(dtype):
-        return float(value)
-    bits = 8 * itemsize(dtype)
-    wrapped = int(value) & ((1 << bits) - 1)
-    return wrapped if is_unsigned(dtype) or wrapped < 1 << (bits - 1) else wrapped - (1 << bits)
-
-
-def lowest(dtype: str) -> Number:
-    """What is below all others."""
-    if dtype == "i1" or is_float(dtype):
-        return -math.inf if is_float(dtype) else False
-    return 0 if is_unsigned(dtype) else -(1 << (8 * itemsize(dtype) - 1))
-
-
-def highest(dtype: str) -> Number:
-    """What is above all others."""
-    if dtype == "i1" or is_float(dtype):
-        return math.inf if is_float(dtype) else True
-    return (1 << (8 * itemsize(dtype) - (not is_unsigned(dtype)))) - 1
 
 
 class Value:

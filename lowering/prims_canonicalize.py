@@ -22,7 +22,7 @@ from ..dialects.prims import PrimsOp, Scalar
 from ..dialects.tensor import TensorType
 from . import prims_folds, prims_folds_views
 from .aten_canonicalize import is_droppable
-from .prims_builder import number_as
+from .numbers import number_as
 from .prims_facts import IndexFacts
 
 # Importing these files fills the table of folds.

@@ -18,7 +18,7 @@ from xdsl.ir import SSAValue
 from ..dialects import prims
 from ..dialects.prims import Number, PrimsOp, Scalar
 from ..dialects.tensor import TORCH_DTYPES, TensorType, is_float, is_integer, itemsize
-from .prims_builder import number_as
+from .numbers import number_as
 from .prims_facts import IndexFacts
 
 

@@ -1,0 +1,39 @@
+"""Numbers as a dtype has them, and the least and greatest of these."""
+
+from __future__ import annotations
+
+import math
+
+import sympy
+
+from ..dialects.prims import Number
+from ..dialects.tensor import is_float, is_unsigned, itemsize
+
+
+def number_as(value: Number, dtype: str) -> Number:
+    """A number in a dtype's domain: truth value, wrapped integer, or float; expressions stay."""
+    if isinstance(value, sympy.Integer):
+        value = int(value)
+    if isinstance(value, sympy.Expr):
+        return value
+    if dtype == "i1":
+        return bool(value)
+    if is_float(dtype):
+        return float(value)
+    bits = 8 * itemsize(dtype)
+    wrapped = int(value) & ((1 << bits) - 1)
+    return wrapped if is_unsigned(dtype) or wrapped < 1 << (bits - 1) else wrapped - (1 << bits)
+
+
+def lowest(dtype: str) -> Number:
+    """What is below all others."""
+    if dtype == "i1" or is_float(dtype):
+        return -math.inf if is_float(dtype) else False
+    return 0 if is_unsigned(dtype) else -(1 << (8 * itemsize(dtype) - 1))
+
+
+def highest(dtype: str) -> Number:
+    """What is above all others."""
+    if dtype == "i1" or is_float(dtype):
+        return math.inf if is_float(dtype) else True
+    return (1 << (8 * itemsize(dtype) - (not is_unsigned(dtype)))) - 1
