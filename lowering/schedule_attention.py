@@ -165,9 +165,10 @@ class _Rewrite:
                 a.properties["index"] = IndexAttr.get([at, *a.index])
         op.res._type = TensorType.get([self.height, *t.shape], t.dtype)  # pyright: ignore
 
-    def _scratch(self, shape: Sequence[Dim], dtype: str) -> SSAValue:
+    def _scratch(self, shape: Sequence[Dim], dtype: str, ops: list[Operation] | None = None) -> SSAValue:
+        """A buffer among `ops`, or for the whole kernel: one in a loop is another one for each of its points."""
         op = ScratchOp.create(result_types=[TensorType.get(shape, dtype)], location=self.kernel.location)
-        self.ops.append(op)
+        (self.ops if ops is None else ops).append(op)
         return op.res
 
     # What is outside of the loops
@@ -371,11 +372,11 @@ class _Rewrite:
     ) -> tuple[list[Operation], tuple[SSAValue, IndexAttr]]:
         """The ops that keep a strip of columns of the right factor with these as neighbours, and where that is."""
         k = cast(int, p.reduced.extent)
-        kept = self._scratch([-(-k // self.lanes) * self.lanes, width], "f32")
-        at = IndexAttr.get([r.symbol, within(columns)])
         made: list[Operation] = []
+        kept = self._scratch([-(-k // self.lanes) * self.lanes, width], "f32", made)
+        at = IndexAttr.get([r.symbol, within(columns)])
         if not is_plain(ops, r):
-            rows = self._scratch([width, k], "f32")
+            rows = self._scratch([width, k], "f32", made)
             place = IndexAttr.get([within(columns), r.symbol])
             ops.append(StoreOp.make(ops[-1].results[0], rows, place, location=p.inner.location))
             made.append(over([columns, r], ops, self.kernel))
@@ -389,7 +390,8 @@ class _Rewrite:
         self, p: Factors, ops: list[Operation], columns: LoopDim, r: LoopDim, part: int
     ) -> tuple[list[Operation], tuple[SSAValue, IndexAttr]]:
         """The ops that keep a part of the right factor in one piece, and where its elements are."""
-        kept = self._scratch([min(part, cast(int, p.reduced.extent)), cast(int, columns.extent)], "f32")
+        made: list[Operation] = []
+        kept = self._scratch([min(part, cast(int, p.reduced.extent)), cast(int, columns.extent)], "f32", made)
         at = IndexAttr.get([within(r), columns.symbol])
         ops.append(StoreOp.make(ops[-1].results[0], kept, at, location=p.inner.location))
-        return [over([r, columns], ops, self.kernel)], (kept, at)
+        return [*made, over([r, columns], ops, self.kernel)], (kept, at)

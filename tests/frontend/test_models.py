@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import time
 from typing import Any
 
@@ -32,6 +34,18 @@ def test_inference_at_three_sizes(name: str, recorder: Any) -> None:
     assert len(recorder.texts) == 1 and not recorder.eager
 
 
+def gradients(case: zoo.Case, model: nn.Module, run: Any, dtype: torch.dtype) -> list[torch.Tensor]:
+    model.zero_grad()
+    torch.manual_seed(0)
+    inputs = {k: v.to(dtype) if v.is_floating_point() else v for k, v in case.inputs(0).items()}
+    case.outputs((model if run is None else run)(**inputs))[0].square().mean().backward()
+    return [p.grad.double() for p in model.parameters() if p.grad is not None]
+
+
+def rms(values: list[float]) -> float:
+    return math.sqrt(sum(v * v for v in values) / len(values))
+
+
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in zoo.NAMES])
 def test_training(name: str, recorder: Any) -> None:
     case = zoo.load(name)
@@ -45,14 +59,15 @@ def test_training(name: str, recorder: Any) -> None:
     for module in model.modules():
         if isinstance(getattr(module, "dropout", None), float):
             module.dropout = 0.0
-    gradients: list[list[torch.Tensor]] = []
-    for f in (model, torch.compile(model, backend=recorder.backend)):
-        model.zero_grad()
-        torch.manual_seed(0)
-        case.outputs(f(**case.inputs(0)))[0].square().mean().backward()
-        gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
-    for want, got in zip(*gradients, strict=True):
-        torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-6)
+    errors: list[list[float]] = []
+    exact = gradients(case, copy.deepcopy(model).double(), None, torch.float64)
+    for f in (None, torch.compile(model, backend=recorder.backend)):
+        got = gradients(case, model, f, torch.float32)
+        errors.append([float((g - e).norm() / e.norm().clamp_min(1e-12)) for g, e in zip(got, exact, strict=True)])
+    # batch norm of a few points multiplies roundings: as exact as eager, not equal to it
+    for eager, ours in zip(*errors, strict=True):
+        assert ours <= 3 * eager + 1e-5
+    assert rms(errors[1]) <= 1.5 * rms(errors[0]) + 1e-6
     assert len(recorder.texts) == 2 and not recorder.eager
 
 

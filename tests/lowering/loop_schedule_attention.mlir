@@ -5,8 +5,8 @@
 
 // CHECK:      grid [d0 = 8, t0 = 2]
 // CHECK:      [[S:%\w+]] = loop.scratch : !sym.t<[128, 256], f32>
-// CHECK:      [[K:%\w+]] = loop.scratch : !sym.t<[64, 64], f32>
 // CHECK:      loop.for [c0 = 4] {
+// CHECK-NEXT:   [[K:%\w+]] = loop.scratch : !sym.t<[64, 64], f32>
 // CHECK-NEXT:   loop.for [d3 = 64*c0 : 64*c0 + 64, r0 = 64] attributes {transpose = 16 : i64} {
 // CHECK-NEXT:     [[X:%\w+]] = loop.load %x1[d0, d3, r0]
 // CHECK-NEXT:     loop.store [[X]], [[K]][r0, -64*c0 + d3]

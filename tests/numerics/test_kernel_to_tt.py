@@ -177,6 +177,8 @@ def test_reduce(kind: str, dims: list[int]) -> None:
     for dtype in ("f32", "f64", "bf16", "i32", "i64", "u8", "i1"):
         if (kind in ("any", "all")) != (dtype == "i1") and not (dtype == "i1" and kind in ("max", "min", "argmax")):
             continue
+        if kind == "xor" and dtype in ("f32", "f64", "bf16"):
+            continue
         shape: list[Any] = [known.S0, 2, known.S1]
         x = program.argument(shape, dtype)
         result = [n for k, n in enumerate(shape) if k not in dims]

@@ -33,6 +33,7 @@ class Compilation:
     kernels: list[Any] = field(default_factory=list)
     calls: list[Any] = field(default_factory=list)
     decisions: list[Any] = field(default_factory=list)
+    times: dict[str, float] = field(default_factory=dict)
 
 
 def copies(values: list[Any]) -> list[Any]:
