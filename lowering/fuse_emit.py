@@ -386,17 +386,19 @@ def _symbols_of(plan: Plan, absorbed: Mapping[SSAValue, Node]) -> list[Any]:
             add(*tensor_type(r).shape, *tensor_type(r).strides)
         for op in n.op.body.block.ops:
             if isinstance(op, LoadOp):
-                source = op.operands[0]
-                producer = absorbed.get(source)
-                if producer is not None:
-                    visit(producer)
-                t = tensor_type(source)
-                add(*t.shape, *t.strides)
+                read(op.operands[0])
             for a in op.properties.values():
                 if isinstance(a, (IndexAttr, PredAttr)):
                     add(*a)
-        if isinstance(n.op, ScatterOp) and (base := absorbed.get(n.op.base)) is not None:
-            visit(base)
+        if isinstance(n.op, ScatterOp):
+            read(n.op.base)
+
+    def read(source: SSAValue) -> None:
+        producer = absorbed.get(source)
+        if producer is not None:
+            visit(producer)
+        t = tensor_type(source)
+        add(*t.shape, *t.strides)
 
     for n in plan.group.members:
         visit(n)

@@ -179,9 +179,13 @@ def _grid(body: KernelBody, kernel: KernelOp, lo: SSAValue, hi: SSAValue) -> Non
 
 
 def _decode(b: FunctionBuilder, n: SSAValue, extents: Sequence[Num]) -> list[SSAValue]:
+    """The counts of point n. A grid without points comes here too: no extent may divide by zero."""
     counts: list[SSAValue] = []
     for extent in reversed(extents[1:]):
         divisor = b.number(extent)
+        if not isinstance(extent, int):
+            one = b.constant(1, i64)
+            divisor = b.select(b.icmp("slt", divisor, one), one, divisor)
         counts.append(b.binary(llvm.URemOp, n, divisor))
         n = b.binary(llvm.UDivOp, n, divisor)
     return [n, *reversed(counts)]

@@ -288,6 +288,21 @@ def test_view_of_merged_symbolic_dims() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("run", [lambda x: x[:, 4::3] > 0, lambda x: (x[:, 4::2] * 2).sin()])
+def test_a_grid_without_points(run: Any) -> None:
+    """Of symbolic sizes: the places of its points were found by a division by zero, which ends the process."""
+    check_call(run, (torch.randn(3, 8).double()[..., ::2],), mode="dynamic")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_updates_of_what_has_a_symbolic_stride() -> None:
+    """Its stride is known in the kernel that copies it only to update it: compiling failed."""
+    index = torch.arange(33).flip(0)
+    run = lambda x: x.index_add(0, index % 7, x.index_copy(0, index, x))  # noqa: E731
+    check_call(run, (torch.arange(66, dtype=torch.int32)[::2],), mode="dynamic")
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_inner_sizes_in_other_words() -> None:
     """A product whose inner dims are equal by a guard."""
     (op,) = (op for op in operators() if name_of(op) == "nn.functional.multi_head_attention_forward")
