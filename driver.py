@@ -85,9 +85,15 @@ def compile(
     backend = backend_key(lamella, given, dynamic)
 
     def enter(function: Any) -> Any:
-        return fast_entry(function, lambda entry: entry.backend == backend)
+        return fast_entry(function, lambda entry: entry.backend == backend, _unobserved)
 
     return enter(compiled) if model is not None else lambda f: enter(compiled(f))
+
+
+def _unobserved() -> Callable[[], bool]:
+    from .codegen.runtime import unobserved
+
+    return unobserved()
 
 
 def explain(

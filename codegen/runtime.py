@@ -1,4 +1,4 @@
-"""Compiled graphs in this process: the object code of a host program as a Python function on a list of inputs."""
+"""Compiled graphs in this process: the object code of a host program as a Python function of its inputs."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class NativeGraph:
     def __init__(self, code: bytes, meta: Metadata):
         self.code = code
         self.meta = meta
-        self._function: Callable[[list[Any]], tuple[Any, ...]] | None = None
+        self._function: Callable[..., tuple[Any, ...]] | None = None
         self._lock = threading.Lock()
 
     def __call__(self, inputs: list[Any]) -> tuple[Any, ...]:
         return (self._function or self.function())(inputs)
 
-    def function(self) -> Callable[[list[Any]], tuple[Any, ...]]:
-        """The builtin function itself: the shortest way in."""
+    def function(self) -> Callable[..., tuple[Any, ...]]:
+        """The builtin function itself, the shortest way in: of the inputs, or of a list of them, which it empties."""
         with self._lock:
             if self._function is None:
                 self._function = load_main(self.code, self.meta)
@@ -63,20 +63,30 @@ class _MethodDef(ctypes.Structure):
     ]
 
 
-_METH_O = 0x8
+_METH_NOARGS, _METH_FASTCALL = 0x4, 0x80
 
 
-def load_main(code: bytes, meta: Metadata) -> Callable[[list[Any]], tuple[Any, ...]]:
-    """The function in this process. What it needs lives as long as it does."""
+def _builtin(address: int, flags: int, self: Sequence[Any]) -> Callable[..., Any]:
+    """Native code as a builtin function, which holds `self`: what it needs lives as long as it does."""
+    method = _MethodDef(b"lamella", address, flags, None)
+    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    make = prototype(("PyCFunction_NewEx", ctypes.pythonapi))
+    return make(ctypes.addressof(method), (*self, method), None)
+
+
+def load_main(code: bytes, meta: Metadata) -> Callable[..., tuple[Any, ...]]:
+    """The function in this process."""
     load_support()
     imports, records = gpu_imports(meta.kernels) if meta.on_gpu else (None, ())
     loaded = load_object(code, [MAIN], imports)
-    method = _MethodDef(b"lamella", loaded[MAIN], _METH_O, None)
     objects = [_object(spec) for spec in meta.objects]
-    self = (explainer(meta.arguments), *objects, method, loaded, records)
-    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    make = prototype(("PyCFunction_NewEx", ctypes.pythonapi))
-    return make(ctypes.addressof(method), self, None)
+    return _builtin(loaded[MAIN], _METH_FASTCALL, (explainer(meta.arguments), *objects, loaded, records))
+
+
+def unobserved() -> Callable[[], bool]:
+    """Whether nothing in this thread looks at what operators do: no dispatch mode is on, and torch traces nothing."""
+    support = load_support()
+    return _builtin(support["lamella_unobserved"], _METH_NOARGS, (support,))
 
 
 def gpu_imports(kernels: Sequence[GpuKernel]) -> tuple[Mapping[str, int], Sequence[Any]]:

@@ -1,4 +1,4 @@
-"""The native functions that take the arguments of a host program, check them, and give everything back, as LLVM IR.
+"""The native functions that take the arguments of a host program and check them, as LLVM IR.
 
 Table of `lamella_enter`, i64: per argument its kind (0 tensor, 1 contiguous tensor, 2 int, 3 float, 4 bool, 5
 object, 6 and 7 tensors as 0 and 1 on the CPU or a GPU, 16 + 2d and 17 + 2d such on GPU d), then for tensors dtype,
@@ -205,21 +205,44 @@ compare:
   ret i1 %ok
 }
 
-; Takes the n arguments off the list. On success objects[i] owns the Python object, handles[i] is its tensor,
-; data[i] its first element, values[k] the bound sizes; owned[0..k) is cleared. Otherwise an exception is set by
-; self[0](list).
-define i32 @lamella_enter(ptr %self, ptr %list, ptr %table, i64 %n, ptr %objects, ptr %handles, ptr %data, ptr %values,
-                          ptr %owned, i64 %k) {
-  %size = call i64 @PyList_Size(ptr %list)
+; Takes the n arguments: of a call with one list these are what is in it, and are taken off it. On success objects[i]
+; owns the Python object, handles[i] is its tensor, data[i] its first element, values[k] the bound sizes; owned[0..k) is
+; cleared. Otherwise an exception is set by self[0](list of the arguments).
+define i32 @lamella_enter(ptr %self, ptr %args, i64 %nargs, ptr %table, i64 %n, ptr %objects, ptr %handles, ptr %data,
+                          ptr %values, ptr %owned, i64 %k) {
+  %one = icmp eq i64 %nargs, 1
+  br i1 %one, label %alone, label %given
+alone:
+  %only = load ptr, ptr %args
+  %type_at = getelementptr i8, ptr %only, i64 8
+  %type = load ptr, ptr %type_at
+  %boxed = icmp eq ptr %type, @PyList_Type
+  br i1 %boxed, label %listed, label %given
+listed:
+  %length = call i64 @PyList_Size(ptr %only)
+  br label %given
+given:
+  %list = phi ptr [ null, %0 ], [ null, %alone ], [ %only, %listed ]
+  %size = phi i64 [ %nargs, %0 ], [ %nargs, %alone ], [ %length, %listed ]
+  %loose = icmp eq ptr %list, null
   %count_ok = icmp eq i64 %size, %n
   br i1 %count_ok, label %each, label %wrong
 each:
-  %i = phi i64 [ 0, %0 ], [ %i1, %next ]
-  %entry = phi ptr [ %table, %0 ], [ %entry1, %next ]
+  %i = phi i64 [ 0, %given ], [ %i1, %next ]
+  %entry = phi ptr [ %table, %given ], [ %entry1, %next ]
   %more = icmp slt i64 %i, %n
   br i1 %more, label %item, label %take
 item:
-  %o = call ptr @PyList_GetItem(ptr %list, i64 %i)
+  br i1 %loose, label %argument, label %element
+argument:
+  %a_at = getelementptr ptr, ptr %args, i64 %i
+  %a = load ptr, ptr %a_at
+  br label %look
+element:
+  %e = call ptr @PyList_GetItem(ptr %list, i64 %i)
+  br label %look
+look:
+  %o = phi ptr [ %a, %argument ], [ %e, %element ]
   %object_at = getelementptr ptr, ptr %objects, i64 %i
   store ptr %o, ptr %object_at
   %kind = load i64, ptr %entry
@@ -244,8 +267,8 @@ scalar:
 object:
   br label %next
 next:
-  %length = phi i64 [ %t_length, %tensor ], [ 2, %scalar ], [ 2, %object ]
-  %entry1 = getelementptr i64, ptr %entry, i64 %length
+  %words = phi i64 [ %t_length, %tensor ], [ 2, %scalar ], [ 2, %object ]
+  %entry1 = getelementptr i64, ptr %entry, i64 %words
   %i1 = add i64 %i, 1
   br label %each
 take:
@@ -261,10 +284,19 @@ own:
 clear:
   %bytes = shl i64 %k, 3
   call void @llvm.memset.p0.i64(ptr %owned, i8 0, i64 %bytes, i1 false)
+  br i1 %loose, label %done, label %empty
+empty:
   %cleared = call i32 @PyList_SetSlice(ptr %list, i64 0, i64 %n, ptr null)
+  br label %done
+done:
   ret i32 0
 wrong:
   call void @PyErr_Clear()
+  br i1 %loose, label %gather, label %tell
+gather:
+  call void @lamella_disagree(ptr %self, ptr %args, i64 %nargs)
+  ret i32 1
+tell:
   call void @explain(ptr %self, ptr %list)
   ret i32 1
 }
@@ -286,7 +318,7 @@ done:
   ret void
 }
 
-; The same for arguments that were taken off the list already.
+; The same for arguments that are in no list.
 define void @lamella_disagree(ptr %self, ptr %objects, i64 %n) {
   %list = call ptr @PyList_New(i64 %n)
   %none = icmp eq ptr %list, null
@@ -308,105 +340,5 @@ ask:
   br label %done
 done:
   ret void
-}
-
-; Gives back all that a call still holds.
-define void @lamella_leave(ptr %objects, i64 %n, ptr %owned, i64 %k) {
-  br label %each
-each:
-  %i = phi i64 [ 0, %0 ], [ %i1, %next ]
-  %more = icmp slt i64 %i, %n
-  br i1 %more, label %one, label %tensors
-one:
-  %at = getelementptr ptr, ptr %objects, i64 %i
-  %o = load ptr, ptr %at
-  %gone = icmp eq ptr %o, null
-  br i1 %gone, label %next, label %release
-release:
-  call void @Py_DecRef(ptr %o)
-  br label %next
-next:
-  %i1 = add i64 %i, 1
-  br label %each
-tensors:
-  %j = phi i64 [ 0, %each ], [ %j1, %tensor_next ]
-  %j_more = icmp slt i64 %j, %k
-  br i1 %j_more, label %tensor, label %done
-tensor:
-  %t_at = getelementptr ptr, ptr %owned, i64 %j
-  %t = load ptr, ptr %t_at
-  %t_gone = icmp eq ptr %t, null
-  br i1 %t_gone, label %tensor_next, label %delete
-delete:
-  %r = call i32 @aoti_torch_delete_tensor_object(ptr %t)
-  br label %tensor_next
-tensor_next:
-  %j1 = add i64 %j, 1
-  br label %tensors
-done:
-  ret void
-}
-
-; Releases *owned or *object now, if it is still held.
-define void @lamella_drop(ptr %owned) {
-  %t = load ptr, ptr %owned
-  store ptr null, ptr %owned
-  %gone = icmp eq ptr %t, null
-  br i1 %gone, label %done, label %delete
-delete:
-  %r = call i32 @aoti_torch_delete_tensor_object(ptr %t)
-  br label %done
-done:
-  ret void
-}
-
-define void @lamella_drop_object(ptr %object) {
-  %o = load ptr, ptr %object
-  store ptr null, ptr %object
-  %gone = icmp eq ptr %o, null
-  br i1 %gone, label %done, label %release
-release:
-  call void @Py_DecRef(ptr %o)
-  br label %done
-done:
-  ret void
-}
-
-; The tuple of n objects, which are given up; null when one of them is.
-define ptr @lamella_tuple(ptr %objects, i64 %n) {
-  %tuple = call ptr @PyTuple_New(i64 %n)
-  %none = icmp eq ptr %tuple, null
-  br label %each
-each:
-  %i = phi i64 [ 0, %0 ], [ %i1, %next ]
-  %bad = phi i1 [ %none, %0 ], [ %bad1, %next ]
-  %more = icmp slt i64 %i, %n
-  br i1 %more, label %one, label %end
-one:
-  %at = getelementptr ptr, ptr %objects, i64 %i
-  %o = load ptr, ptr %at
-  %missing = icmp eq ptr %o, null
-  %bad1 = or i1 %bad, %missing
-  br i1 %none, label %lost, label %put
-lost:
-  call void @lamella_drop_object(ptr %at)
-  br label %next
-put:
-  %r = call i32 @PyTuple_SetItem(ptr %tuple, i64 %i, ptr %o)
-  br label %next
-next:
-  %i1 = add i64 %i, 1
-  br label %each
-end:
-  br i1 %bad, label %fail, label %good
-fail:
-  br i1 %none, label %done, label %forget
-forget:
-  call void @Py_DecRef(ptr %tuple)
-  br label %done
-done:
-  ret ptr null
-good:
-  ret ptr %tuple
 }
 """

@@ -2,9 +2,9 @@
 process.
 
 They hold what is the same for all graphs, as LLVM IR that is compiled once per process (and kept in the cache on
-disk): taking the arguments off the caller's list (`runtime_arguments`), memory (`runtime_memory`, `runtime_arenas`,
-`runtime_outputs`), calls and results (`runtime_results`), kernels that run as one (`runtime_together`). All but the
-last run under the GIL.
+disk): taking the arguments (`runtime_arguments`) and giving them back (`runtime_leave`), memory (`runtime_memory`,
+`runtime_arenas`, `runtime_outputs`), calls and results (`runtime_results`), kernels that run as one
+(`runtime_together`). All but the last run under the GIL.
 
 Where torch keeps a tensor inside its Python object, the dispatch keys and the storage inside a tensor and the
 reference count inside a storage is found by looking (`find_layout`), not assumed.
@@ -20,7 +20,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 
-from . import runtime_arenas, runtime_arguments, runtime_memory, runtime_outputs, runtime_results, runtime_together
+from . import (
+    runtime_arenas,
+    runtime_arguments,
+    runtime_leave,
+    runtime_memory,
+    runtime_outputs,
+    runtime_results,
+    runtime_together,
+)
 from .cache import cached_objects
 from .errors import CodegenError
 from .heap import keep_heap
@@ -33,8 +41,7 @@ SYMBOLS = (
     *("lamella_restride", "lamella_raise", "lamella_assert", "lamella_call", "lamella_object", "lamella_wrap"),
     *("lamella_drop", "lamella_drop_object", "lamella_tuple", "lamella_view", "lamella_slot", "lamella_disagree"),
     *("lamella_grad_off", "lamella_grad_restore", "lamella_scalar", "lamella_recycle_limits", "lamella_recycle_clear"),
-    "lamella_recycle_bytes",
-    *("lamella_cuda_tensors", "lamella_together"),
+    *("lamella_recycle_bytes", "lamella_cuda_tensors", "lamella_together", "lamella_unobserved"),
 )
 
 
@@ -127,7 +134,8 @@ def _fresh_count(storage_at: int) -> int:
 
 def support_text(layout: Layout) -> str:
     """The LLVM IR of all functions."""
-    parts = (runtime_arguments, runtime_memory, runtime_arenas, runtime_outputs, runtime_results, runtime_together)
+    memory = (runtime_memory, runtime_arenas, runtime_outputs)
+    parts = (runtime_arguments, runtime_leave, *memory, runtime_results, runtime_together)
     text = "\n".join((DECLARATIONS, *(part.TEXT for part in parts)))
     for name, value in {
         "HANDLE": layout.handle,
@@ -182,7 +190,9 @@ def _load_support() -> LoadedObject:
         "lamella_tensor_type": id(torch.Tensor),
         "lamella_parameter_type": id(torch.nn.Parameter),
         "lamella_what": _what(),
-        "lamella_inference": _inference(),
+        "lamella_inference": _exported("libc10.so", "_ZN3c1013InferenceMode10is_enabledEv"),
+        "lamella_modes": _exported("libc10.so", "_ZN3c104impl20TorchDispatchModeTLS9stack_lenEv"),
+        "lamella_trace": _exported("libtorch_cpu.so", "_ZN5torch3jit6tracer15getTracingStateEv"),
     }
     keep_heap()
     loaded = load_object(cached_objects([support_text(find_layout())], CpuTarget.host())[0], SYMBOLS, imports)
@@ -199,10 +209,10 @@ def _what() -> int:
     return IMPORTS.resolve(["PyErr_Occurred"])["PyErr_Occurred"]  # older torch has no message; this one gives null
 
 
-def _inference() -> int:
-    """`c10::InferenceMode::is_enabled`."""
-    if (address := _address("libc10.so", "_ZN3c1013InferenceMode10is_enabledEv")) is None:
-        raise CodegenError("this version of torch does not export c10::InferenceMode::is_enabled")
+def _exported(library: str, name: str) -> int:
+    """The address of a function of torch."""
+    if (address := _address(library, name)) is None:
+        raise CodegenError(f"this version of torch does not export {name}")
     return address
 
 
@@ -237,6 +247,7 @@ def release_memory() -> None:
 DECLARATIONS = r"""
 @lamella_tensor_type = external global i8
 @lamella_parameter_type = external global i8
+@PyList_Type = external global i8
 @PyExc_RuntimeError = external global ptr
 @PyExc_IndexError = external global ptr
 @unknown = private constant [31 x i8] c"a call failed without an error\00"
@@ -285,5 +296,8 @@ declare zeroext i1 @aoti_torch_grad_mode_is_enabled()
 declare void @aoti_torch_grad_mode_set_enabled(i1 zeroext)
 declare ptr @lamella_what()
 declare zeroext i1 @lamella_inference()
+declare i64 @lamella_modes()
+declare ptr @lamella_trace(ptr)
+declare ptr @PyBool_FromLong(i64)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 """

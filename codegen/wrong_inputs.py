@@ -11,12 +11,10 @@ from .metadata import Argument
 from .runtime_support import find_layout, plain_keys
 
 
-def explainer(arguments: Sequence[Argument]) -> Callable[[Any], None]:
+def explainer(arguments: Sequence[Argument]) -> Callable[[list[Any]], None]:
     """A function that raises the error for a list of inputs that the native checks refused."""
 
-    def explain(inputs: Any) -> None:
-        if not isinstance(inputs, list):
-            raise TypeError(f"expected a list of inputs, got {type(inputs).__name__}")
+    def explain(inputs: list[Any]) -> None:
         check_inputs(arguments, inputs)
         raise TypeError("the inputs are not what the graph was compiled for")
 

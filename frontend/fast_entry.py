@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from inspect import Parameter
 from itertools import count
 from types import CodeType, FunctionType, MethodType, SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 
 from .torch_compat import (
     ENTRY_CONDITION,
@@ -50,14 +50,23 @@ _TAKES_RECEIVER = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, P
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
+Look: TypeAlias = Callable[[], Callable[[], bool]]
+"""Gives the function that tells whether a thread's operators are unobserved, once something has been compiled."""
+
+
 class Ways:
     """What is compiled of one function, as far as it is known."""
 
-    def __init__(self, function: FunctionType, slow: Callable[..., Any], owns: Callable[[Any], bool]) -> None:
+    def __init__(
+        self, function: FunctionType, slow: Callable[..., Any], owns: Callable[[Any], bool], look: Look
+    ) -> None:
         self.function = function
         self.code = function.__code__
         self.slow = slow
         self.owns = owns
+        self.look = look
+        self.unobserved: Callable[[], bool] = bool
+        """Whether no dispatch mode is on and nothing is traced; False as long as there are no ways."""
         self.stance: Any = None
         """The compiler's stance in which the ways may be taken."""
         self.ways: tuple[tuple[Any, Callable[[Any], bool], Callable[..., Any]], ...] = ()
@@ -70,6 +79,8 @@ class Ways:
         known = {id(way[0]): way for way in self.ways}
         self.ways = tuple(known.get(id(e.guard_manager)) or self._way(e) for e in entries)
         self.stance = compiler_stance()
+        if self.ways:
+            self.unobserved = self.look()
         return result
 
     def _way(self, entry: Any) -> tuple[Any, Callable[[Any], bool], Callable[..., Any]]:
@@ -93,27 +104,28 @@ class Ways:
         return run
 
 
-def fast_entry(slow: Callable[..., Any], owns: Callable[[Any], bool]) -> Callable[..., Any]:
+def fast_entry(slow: Callable[..., Any], owns: Callable[[Any], bool], look: Look) -> Callable[..., Any]:
     """A callable like `slow`, which is `torch.compile(function, fullgraph=True, …)`; `owns` tells the cache entries
-    that its backend made. `slow` itself where there is no function of Python to enter. What `torch.compile` makes of a
-    module stays what it is, with such an entry for its `forward`.
+    that its backend made, `look` gives what tells whether calls may be made at once. `slow` itself where there is no
+    function of Python to enter. What `torch.compile` makes of a module stays what it is, with such an entry for its
+    `forward`.
     """
     if not isinstance(slow, CompiledModule):
-        return _entry(slow, owns)
+        return _entry(slow, owns, look)
     module: Any = slow
-    module.forward = _entry(module.forward, owns)
+    module.forward = _entry(module.forward, owns, look)
     return module
 
 
-def _entry(slow: Callable[..., Any], owns: Callable[[Any], bool]) -> Callable[..., Any]:
+def _entry(slow: Callable[..., Any], owns: Callable[[Any], bool], look: Look) -> Callable[..., Any]:
     function: Any = getattr(slow, "_torchdynamo_orig_callable", None)
     if not isinstance(function, MethodType):
-        return _enter(slow, owns, function, {})
+        return _enter(slow, owns, look, function, {})
     receiver: Any = function.__self__
     if not calls_forward(function):
-        return _enter(slow, owns, function.__func__, {"receiver": receiver})
+        return _enter(slow, owns, look, function.__func__, {"receiver": receiver})
     function = type(receiver).forward
-    entry = _enter(slow, owns, function, {"receiver": receiver})
+    entry = _enter(slow, owns, look, function, {"receiver": receiver})
     if entry is slow:
         return slow
     names = {"receiver": receiver, "type": type(receiver), "function": function, **MODULE_NAMES}
@@ -129,7 +141,7 @@ _FORWARD = f"""
 
 
 def _enter(
-    slow: Callable[..., Any], owns: Callable[[Any], bool], function: Any, names: dict[str, Any]
+    slow: Callable[..., Any], owns: Callable[[Any], bool], look: Look, function: Any, names: dict[str, Any]
 ) -> Callable[..., Any]:
     """The entry of a function; of a method, where `names` has its receiver."""
     if not isinstance(function, FunctionType) or function.__code__.co_flags & _SUSPENDS:
@@ -140,7 +152,7 @@ def _enter(
     bound = "receiver" in names
     if bound and (not parameters or parameters[0].kind not in _TAKES_RECEIVER):
         return slow
-    ways = Ways(function, slow, owns)
+    ways = Ways(function, slow, owns, look)
     names = {**names, **ENTRY_NAMES, "ways": ways, "function": function, "code": function.__code__, "missing": MISSING}
     entry = _made(slow, _source(function, parameters, bound), names, function.__code__.co_freevars)
     entry.__qualname__ = function.__qualname__

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from types import CodeType
+from functools import partial
+from types import CodeType, ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -113,15 +114,13 @@ _EFFECTS = (
 
 ENTRY_NAMES: dict[str, Any] = {
     "callback": _eval_frame.get_eval_frame_callback,
-    "modes": torch._C._len_torch_dispatch_stack,
-    "trace": torch._C._get_tracing_state,
     "frames": _frames,
     "symbolic": _symbolic_trace,
     "profiler": torch.autograd.profiler,
 }
 ENTRY_CONDITION = (
     "lamella_frames._stance is lamella_ways.stance and lamella_function.__code__ is lamella_code"
-    " and lamella_callback() is None and not lamella_modes() and lamella_trace() is None"
+    " and lamella_callback() is None and lamella_ways.unobserved()"
     " and not lamella_symbolic._is_fx_tracing_flag and not lamella_profiler._is_profiler_enabled"
 )
 """When the code of a cache entry whose guards hold may be run without asking TorchDynamo, over `lamella_` and
@@ -175,25 +174,25 @@ def backend_key(backend: Callable[..., Any], options: Any, dynamic: bool | None)
 
 
 def undisabled(name: str, scope: dict[str, Any]) -> Any:
-    """The compiled graph behind a name in code of TorchDynamo, without the wrapper that turns TorchDynamo off."""
+    """The compiled graph behind a name in code of TorchDynamo, without the wrapper that turns TorchDynamo off, and
+    without the `partial` that `without_wrapper` makes.
+    """
     value = scope.get(name) if name.startswith("__compiled_fn") else None
-    return getattr(value, "_torchdynamo_orig_callable", None)
+    call = getattr(value, "_torchdynamo_orig_callable", None)
+    return call.func if isinstance(call, partial) else call
 
 
 def without_records(name: str, scope: dict[str, Any]) -> Any:
     """TorchDynamo's helpers behind a name in its code, without those that tell the profiler where code begins."""
-    return _Quiet() if scope.get(name) is _dynamo_utils else None
+    return _quiet if scope.get(name) is _dynamo_utils else None
 
 
-class _Quiet:
-    def __getattr__(self, name: str) -> Any:
-        return getattr(_dynamo_utils, name)
-
-    @staticmethod
-    def record_pregraph_bytecode_enter() -> None: ...
-
-    @staticmethod
-    def record_pregraph_bytecode_exit(record: None) -> None: ...
+_quiet = ModuleType("lamella.quiet", "torch._dynamo.utils, where a record is an empty tuple.")
+_quiet.__dict__.update(
+    __getattr__=lambda name: getattr(_dynamo_utils, name),
+    record_pregraph_bytecode_enter=tuple,
+    record_pregraph_bytecode_exit=tuple,
+)
 
 
 def real_tensors() -> AbstractContextManager[Any]:

@@ -39,7 +39,7 @@ from .llvm_builder import FunctionBuilder, Num
 
 # name: result and arguments; p pointer, l i64, i i32, d double, v nothing
 EXTERNALS: dict[str, str] = {
-    "lamella_enter": "ippplpppppl",
+    "lamella_enter": "ipplplpppppl",
     "lamella_leave": "vplpl",
     "lamella_drop": "vp",
     "lamella_drop_object": "vp",
@@ -92,13 +92,13 @@ class HostError(LamellaError):
 
 
 class Frame:
-    """One function `main(self, list) -> tuple` being written, and the module-level things it needs."""
+    """One function `main(self, arguments, count) -> tuple` being written, and the module-level things it needs."""
 
     def __init__(self, location: LocationAttr) -> None:
-        self.b = FunctionBuilder([PTR, PTR], contract=False)
+        self.b = FunctionBuilder([PTR, PTR, i64], contract=False)
         self.location = location
         self.b.location = location
-        self.self_, self.list_ = self.b.arguments
+        self.self_, self.given, self.given_count = self.b.arguments
         self.fail = self.b.block()
         self.env: dict[sympy.Symbol, Num] = {}
         self.floats: dict[sympy.Symbol, SSAValue] = {}

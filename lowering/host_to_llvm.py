@@ -1,5 +1,5 @@
-"""host to llvm: the host program becomes a CPython function `(self, list of inputs) -> tuple of outputs`, of kind
-METH_O.
+"""host to llvm: the host program becomes a CPython function `(self, arguments, their number) -> tuple of outputs`, of
+kind METH_FASTCALL. Of a call with one list the arguments are what is in the list, which is emptied.
 
 In: `host.func @main` and the kernels it launches as `llvm.func`. Out: `llvm.*` only. `self` is a tuple of Python
 objects; the module attribute `lamella.objects` says of what (see codegen/runtime.py), `lamella.arguments` what the
@@ -152,8 +152,9 @@ class HostLowering:
         self.objects, handles = frame.words(len(args)), frame.words(len(args))
         data = self.together.enter(len(args))
         values = frame.words(table.count)
-        operands = (frame.self_, frame.list_, frame.table(table.words), self.n, self.objects, handles, data, values)
-        code = frame.get("lamella_enter", *operands, frame.owned, frame.owned_count)
+        given = (frame.self_, frame.given, frame.given_count, frame.table(table.words), self.n)
+        found = (self.objects, handles, data, values, frame.owned, frame.owned_count)
+        code = frame.get("lamella_enter", *given, *found)
         refused = b.block()
         frame.otherwise(b.icmp("eq", code, b.constant(0, i32)), refused)
         with b.scope(refused, branch=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -97,8 +98,34 @@ def test_wrong_count(graph: NativeGraph, inputs: list[Any]) -> None:
 
 @pytest.mark.parametrize("inputs", [None, (1, 2), torch.ones(4)])
 def test_not_a_list(graph: NativeGraph, inputs: Any) -> None:
-    with pytest.raises(TypeError, match="expected a list of inputs, got"):
+    with pytest.raises(TypeError, match="expected 4 inputs, got 1"):
         graph(inputs)
+
+
+def test_a_call_with_the_inputs_themselves(graph: NativeGraph) -> None:
+    inputs = good()
+    counts = [sys.getrefcount(x) for x in inputs]
+    torch.testing.assert_close(graph.function()(*inputs), graph(list(inputs)))
+    assert [sys.getrefcount(x) for x in inputs] == counts
+    for missing in (4, 1):
+        with pytest.raises(TypeError, match=f"expected 4 inputs, got {4 - missing}"):
+            graph.function()(*inputs[missing:])
+    with pytest.raises(TypeError, match="expected 4 inputs, got 5"):
+        graph.function()(*inputs, 1)
+    with pytest.raises(TypeError, match="input 'i'"):
+        graph.function()(*inputs[:3], "no tensor")
+    assert [sys.getrefcount(x) for x in inputs] == counts
+
+
+def test_a_list_is_emptied_by_one_input_too() -> None:
+    module = parse_module(
+        "func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> { func.return %x : !sym.t<[4], f32> }"
+    )
+    run_passes(module, "bufferize,host-to-llvm")
+    graph, x = native(module, CpuTarget.host()), torch.ones(4)
+    inputs = [x]
+    assert graph(inputs)[0] is x and not inputs
+    assert graph.function()(x)[0] is x
 
 
 def test_plain_subclasses_and_modes(graph: NativeGraph) -> None:
