@@ -80,6 +80,10 @@ class Imports:
             from .sorting_runtime import sorting
 
             return sorting(name.rpartition("_")[2])[name]
+        if name.startswith("lamella_special_"):
+            from .special_runtime import special
+
+            return special().addresses.get(name)
         return self._address(self._library("libm.so.6"), name) or self._address(self._library("libc.so.6"), name)
 
     @staticmethod

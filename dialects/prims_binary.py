@@ -87,6 +87,48 @@ class NextafterOp(FloatBinaryOp):
 
 
 @irdl_op_definition
+class IgammaOp(FloatBinaryOp):
+    """The share of gamma(a) that the integral of t^(a - 1) e^-t has from 0 to b; NaN below 0."""
+
+    name = "prims.igamma"
+
+
+@irdl_op_definition
+class IgammacOp(FloatBinaryOp):
+    """1 - igamma(a, b)."""
+
+    name = "prims.igammac"
+
+
+@irdl_op_definition
+class HermiteHOp(FloatBinaryOp):
+    """Hermite's polynomial of order b, cut off to a whole number, in a; the physicist's. 0 for b < 0."""
+
+    name = "prims.hermite_h"
+
+
+@irdl_op_definition
+class HermiteHeOp(FloatBinaryOp):
+    """Hermite's polynomial of order b in a, the probabilist's."""
+
+    name = "prims.hermite_he"
+
+
+@irdl_op_definition
+class LaguerreOp(FloatBinaryOp):
+    """Laguerre's polynomial of order b in a."""
+
+    name = "prims.laguerre"
+
+
+@irdl_op_definition
+class LegendreOp(FloatBinaryOp):
+    """Legendre's polynomial of order b in a."""
+
+    name = "prims.legendre"
+
+
+@irdl_op_definition
 class MaximumOp(BinaryOp):
     """The larger; NaN if either is NaN; `or` for i1."""
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.ir import SSAValue
 
 from ..dialects import prims
 from ..dialects.prims import Number
@@ -102,6 +106,30 @@ def mvlgamma(x: Value, p: int) -> Value:
     for j in range(p):
         total = total + (x - j / 2).unary(prims.LgammaOp.make)
     return total
+
+
+def _with_steps(op: Callable[[SSAValue, SSAValue], prims.PrimsOp], *names: str) -> None:
+    """Registers a function of two operands, either of which may be a number, that takes as many steps as they say: of
+    a CPU's scalars.
+    """
+
+    def lowered(a: Value | Number, b: Value | Number) -> Any:
+        one = a if isinstance(a, Value) else b
+        assert isinstance(one, Value)
+        return one.full(a).binary(op, one.full(b)) if one.type.device == "cpu" else NotImplemented
+
+    pointwise(*names)(lowered)
+
+
+_with_steps(prims.IgammaOp.make, "aten.igamma", "aten.special_gammainc")
+_with_steps(prims.IgammacOp.make, "aten.igammac", "aten.special_gammaincc")
+for _name, _op in {
+    "hermite_polynomial_h": prims.HermiteHOp,
+    "hermite_polynomial_he": prims.HermiteHeOp,
+    "laguerre_polynomial_l": prims.LaguerreOp,
+    "legendre_polynomial_p": prims.LegendreOp,
+}.items():
+    _with_steps(_op.make, *(f"aten.special_{_name}{overload}" for overload in ("", ".x_scalar", ".n_scalar")))
 
 
 @rule("aten.frexp.Tensor")

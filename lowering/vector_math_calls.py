@@ -1,7 +1,8 @@
-"""Math functions that are calls: to the vector SLEEF functions libtorch_cpu exports, or to libm lane by lane.
+"""Math functions that are calls: to the vector SLEEF functions libtorch_cpu exports, or lane by lane to libm or to
+what `codegen/special_runtime.py` has.
 
-A call has the width of a register. Wider values are split, narrower ones (scalars too) are repeated to fill one: a
-value has one result whatever the width of the code around it. x86 without AVX, and other machines, call libm.
+A call of SLEEF has the width of a register. Wider values are split, narrower ones (scalars too) are repeated to fill
+one: a value has one result whatever the width of the code around it. x86 without AVX, and other machines, call libm.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,9 @@ from .vector_value import MathTarget, Value
 
 @dataclass(frozen=True)
 class Function:
-    """One function: SLEEF's name and accuracy suffix, and libm's name (without the f of float)."""
+    """One function: SLEEF's name, "" where it has none, and accuracy suffix, and the name of the scalar function
+    (without the f of float).
+    """
 
     sleef: str
     suffix: str
@@ -29,6 +32,9 @@ def _same(*names: str, suffix: str = "_u10") -> dict[str, Function]:
     return {name: Function(name, suffix, name) for name in names}
 
 
+SPECIAL = ("igamma", "igammac", "hermite_h", "hermite_he", "laguerre", "legendre")
+"""Functions with loops."""
+
 FUNCTIONS: dict[str, Function] = {
     **_same("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan"),
     **_same("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "atan2", "pow", "erf", "lgamma"),
@@ -36,6 +42,7 @@ FUNCTIONS: dict[str, Function] = {
     **_same("hypot", suffix="_u05"),
     **_same("nextafter", suffix=""),
     "fmod": Function("fmod", "", "fmod"),
+    **{name: Function("", "", f"lamella_special_{name}") for name in SPECIAL},
 }
 
 
@@ -51,7 +58,7 @@ def call(name: str, *operands: Value) -> Value:
     """`name` of f32 or f64 scalars or vectors, all of one type."""
     function, first = FUNCTIONS[name], operands[0]
     widths = sleef_widths(first.b.target, 64 if first.is_double else 32)
-    if not widths:
+    if not widths or not function.sleef:
         return _by_lanes(function, operands)
     width = next((w for w in reversed(widths) if w >= first.width), widths[0])
     symbol = f"Sleef_{function.sleef}{'d' if first.is_double else 'f'}{width}{function.suffix}"

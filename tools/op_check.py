@@ -20,6 +20,7 @@ from ..lowering.options import Options
 from ..lowering.report import READ, SEEDS, VIEW
 from .op_compare import Mismatch, aliases, compare, copies, shown
 from .op_devices import ELEMENTS, compiler, is_lost, torch_device
+from .op_negated import between_negations, is_negatable, negated
 from .op_places import DIM_AT, settled
 from .op_traced import Traced
 
@@ -101,11 +102,11 @@ def check(op: Any, dtype: torch.dtype, samples: int, mode: str = "forward", devi
 
     outcome = Outcome(name_of(op), str(dtype)[6:], mode, device)
     torch.manual_seed(0)
-    f = op.inplace_variant if mode == "inplace" else _between_negations(op) if mode == "fused" else op
+    f = op.inplace_variant if mode == "inplace" else between_negations(op) if mode == "fused" else op
     for sample in spread(op, dtype, samples, mode.startswith("grad"), device):
         arguments, keywords = (sample.input, *sample.args), sample.kwargs
         if mode == "fused":
-            arguments, keywords = pytree.tree_map(_negated, (arguments, keywords))
+            arguments, keywords = pytree.tree_map(negated, (arguments, keywords))
         first = not outcome.samples
         call = repr([shown(x) for x in arguments]) + f" {keywords}"
         try:
@@ -139,6 +140,8 @@ def supports(op: Any, dtype: torch.dtype, mode: str, device: str = "cpu") -> boo
     kind = torch_device(device)
     if mode == "inplace" and op.inplace_variant is None:
         return False
+    if mode == "fused" and not is_negatable(dtype):
+        return False
     if mode.startswith("grad") and not (op.supports_autograd and dtype in op.supported_backward_dtypes(kind)):
         return False
     if mode.endswith("gradcheck") and dtype is not torch.float64:
@@ -167,22 +170,6 @@ def spread(op: Any, dtype: torch.dtype, count: int, gradient: bool, device: str 
 def _elements(sample: Any) -> int:
     leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
     return sum(value.numel() for value in leaves if isinstance(value, torch.Tensor))
-
-
-def _negated(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.is_quantized:
-        return value
-    return ~value if value.dtype is torch.bool else -value
-
-
-def _between_negations(op: Callable[..., Any]) -> Callable[..., Any]:
-    """The operator with something to fuse before and after it: its operands and results are negated."""
-
-    def f(*args: Any, **kwargs: Any) -> Any:
-        args, kwargs = pytree.tree_map(_negated, (args, kwargs))
-        return pytree.tree_map(_negated, op(*args, **kwargs))
-
-    return f
 
 
 def check_call(
@@ -283,7 +270,7 @@ class Call:
         args, kwargs = pytree.tree_unflatten(values, self.spec)
         outs = (actual, expected)
         if self.mode == "fused":
-            outs, args, kwargs = pytree.tree_map(_negated, (outs, args, kwargs))
+            outs, args, kwargs = pytree.tree_map(negated, (outs, args, kwargs))
         if not (self.mode == "gradient" and isinstance(expected, tuple) and isinstance(expected[1], tuple)):
             return tuple(settled(self.name, out, args, kwargs) for out in outs)
         same = isinstance(expected[0], torch.Tensor) or torch.equal(actual[0][1], expected[0][1])

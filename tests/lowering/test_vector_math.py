@@ -16,6 +16,7 @@ from lamella.dialects import llvm_ext
 from lamella.dialects.llvm_ext import PTR, vector_of
 from lamella.lowering.target import CpuTarget
 from lamella.lowering.vector_math import MATH, VectorMath, declare_callees
+from lamella.lowering.vector_math_calls import SPECIAL
 
 
 def kernel(name: str, arity: int, element: Attribute, width: int, target: CpuTarget) -> ModuleOp:
@@ -242,7 +243,9 @@ def test_everything_compiles(name: str, target: str):
     machine = CpuTarget.from_name(target)
     for element, bits in ((i64, 64),) if name == "philox" else ((f32, 32), (f64, 64)):
         for width in (1, machine.lanes(bits)):
-            module = kernel(name, 2 if name in (*BINARY, "nextafter", "philox") else 1, element, width, machine)
+            module = kernel(
+                name, 2 if name in (*BINARY, *SPECIAL, "nextafter", "philox") else 1, element, width, machine
+            )
             assert compile_object(emit(module), machine)
 
 

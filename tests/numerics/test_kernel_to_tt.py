@@ -137,7 +137,10 @@ def check_prims(program: Any, results: Any, scale: float = 1.0) -> None:
 # Every op
 
 
-OPS = list(dict.fromkeys(p.values[0] for p in known.CASES))
+WITH_STEPS = (prims.IgammaOp, prims.IgammacOp, *known.POLYNOMIALS)
+"""No code on a GPU: a call there."""
+
+OPS = [op for op in dict.fromkeys(p.values[0] for p in known.CASES) if op not in WITH_STEPS]
 
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
