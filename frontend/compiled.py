@@ -60,7 +60,74 @@ class CompiledGraph(OutputCode):
         """Run `action` when the graph is first called."""
         call = self.call
 
-        def first(*inputs: Any) -> Any:
+        def first(inputs: list[Any]) -> Sequence[Any]:
+            self.call = call
+            action()
+            return call(inputs)
+
+        self.call = first
+
+    def prepare_for_serialization(self) -> None:
+        """AOTAutograd pickles a shallow copy that it has called this on."""
+
+    def post_compile(self, example_inputs: Any, constants: Any, graph_kwargs: Any) -> None:
+        """A graph has been read from the cache and is what runs from now on."""
+        _latest.graph = self
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: value for name, value in self.__dict__.items() if name != "call"}
+        if any(t.device.type != "cpu" for t in self.constants):
+            # Pickling them copies them to the CPU, as fake tensors while AOTAutograd has its modes on.
+            with real_tensors():
+                torch.save(self.constants, file := io.BytesIO())
+            state["constants"] = file.getvalue()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if isinstance(self.constants, bytes):
+            with real_tensors():
+                self.constants = torch.load(io.BytesIO(self.constants), weights_only=True)
+        self.call = self.recipe.wrap(self.compiled, self.constants)
+
+
+class EagerGraph(OutputCode):
+    """A graph that this compiler cannot take, run node by node."""
+
+    def __init__(self, graph: GraphModule, reason: str) -> None:
+        super().__init__()
+        _latest.graph = self
+        self._boxed_call = True
+        self.graph = graph
+        self.reason = reason
+
+    def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        assert isinstance(inputs, list)
+        args = tuple(inputs)
+        inputs.clear()
+        return self.graph(*args)
+
+    def prepare_for_serialization(self) -> None:
+        raise BypassCache(f"lamella runs this graph eagerly: {self.reason}")
+
+    def post_compile(self, example_inputs: Any, constants: Any, graph_kwargs: Any) -> None:
+        """Nothing: such a graph is never read from a cache."""
+
+
+def without_wrapper(make: Callable[[], Callable[..., Any]], inputs: Sequence[Any]) -> Callable[..., Any]:
+    """`make()`, a callable from AOTAutograd, without AOTAutograd's part in its calls where that is to do nothing.
+
+    Its first call is made as it is: AOTAutograd looks at what custom operators return then. `inputs` are examples.
+    """
+    _latest.take()
+    wrapped = make()
+    graph = _latest.take()
+    if not isinstance(graph, CompiledGraph) or not graph.direct or autocast_enabled():
+        return wrapped
+    if any(isinstance(value, (list, tuple, dict)) for value in inputs):
+        return wrapped
+
+    def first(*inputs: Any) -> Any:
         result = wrapped(*inputs)
         native = getattr(graph.compiled, "function", None)
         function = native() if native is not None else graph.compiled
