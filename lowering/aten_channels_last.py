@@ -37,8 +37,13 @@ FREE: Final = frozenset(f"aten.{name}" for name in f"{_POINTWISE} {_OF_IMAGES}".
 READERS: Final = frozenset({"aten.mean.dim", "aten.sum.dim_IntList", "aten.amax", "aten.amin"})
 """Operators that read images of any layout, and whose results have none."""
 
-TENSOR_CORE_DTYPES: Final = frozenset({"f16", "bf16"})
-"""On a GPU, cuDNN reorders images of these only."""
+HALVES: Final = frozenset({"f16", "bf16"})
+"""On a GPU, cuDNN reorders images of these only. On a CPU, oneDNN takes long to reorder them."""
+
+RESULT, WEIGHT = 6, 3
+"""How much longer than a copy of ours it takes, byte by byte, on a CPU and of halves: oneDNN to put a result in order,
+ours to make a weight channels last (one thread: 600, 240 and 80 us for a MB; f32 90 and less).
+"""
 
 
 @dataclass(frozen=True)
@@ -76,13 +81,29 @@ class _Region:
 
     def saved(self, hints: Hints) -> int:
         """The bytes of what convolutions need not reorder."""
-        return sum(hints.bytes(op.operands[0]) + hints.bytes(op.results[0]) for op in self.convolutions)
+        read = sum(hints.bytes(op.operands[0]) for op in self.convolutions)
+        return read + sum(hints.bytes(op.results[0]) * (RESULT if _is_slow(op) else 1) for op in self.convolutions)
 
     def copied(self, hints: Hints) -> int:
-        """The bytes of what is copied where it meets the rest. On a GPU, a kernel writes either layout as fast."""
+        """The bytes of what is copied where it meets the rest, and of weights where they tell. On a GPU, a kernel
+        writes either layout as fast.
+        """
         leaving = (v for v in self.images if any(not _takes_any(use.operation, v) for use in v.uses))
         copied = (v for v in leaving if not _is_on_gpu(v) or is_convolution(cast(Operation, v.owner)))
-        return sum(map(hints.bytes, (*copied, *self.others)))
+        weights = (op.operands[1] for op in self.convolutions if _is_slow(op) and _is_copied(op.operands[1]))
+        return sum(map(hints.bytes, (*copied, *self.others))) + WEIGHT * sum(map(hints.bytes, weights))
+
+
+def _is_slow(op: AtenOp) -> bool:
+    """Whether a convolution is of halves on a CPU, and oneDNN's: depthwise ones are kernels of ours as images lie."""
+    t, weight = (cast(TensorType, v.type) for v in (op.results[0], op.operands[1]))
+    return t.device == "cpu" and t.dtype in HALVES and weight.shape[1] != 1
+
+
+def _is_copied(weight: SSAValue) -> bool:
+    """Whether a weight lies otherwise where it is channels last."""
+    t = cast(TensorType, weight.type)
+    return t.shape[1] != 1 and t.shape[2:] != (1, 1) and t != channels_last(t)
 
 
 def _is_on_gpu(v: SSAValue) -> bool:
@@ -138,7 +159,7 @@ def _takes_any(op: Operation, v: SSAValue) -> bool:
 
 def _is_image(v: SSAValue, of_one_pixel: bool | None = None) -> bool:
     t = v.type
-    if not isinstance(t, TensorType) or t.rank != 4 or (t.device != "cpu" and t.dtype not in TENSOR_CORE_DTYPES):
+    if not isinstance(t, TensorType) or t.rank != 4 or (t.device != "cpu" and t.dtype not in HALVES):
         return False
     return of_one_pixel is None or (t.shape[2:] == (1, 1)) == of_one_pixel
 
@@ -177,9 +198,8 @@ class _Rewrite:
             if is_convolution(op) and op.results[0] in self.images:
                 x, weight = op.operands[:2]
                 given[x] = self._copy(given[x], channels_last(cast(TensorType, x.type)), op)
-                t = cast(TensorType, weight.type)
-                if t.shape[1] != 1 and t.shape[2:] != (1, 1):  # else both layouts are the same memory
-                    given[weight] = self._copy(given[weight], channels_last(t), op)
+                if _is_copied(weight):
+                    given[weight] = self._copy(given[weight], channels_last(cast(TensorType, weight.type)), op)
             made = remake(op, given)
             self.ops.append(made)
             for before, after in zip(op.results, made.results, strict=True):

@@ -84,3 +84,20 @@ func.func @gpu_alone(%x: !sym.t<[2, 8, 32, 32], bf16, device=cuda:0>, %v: !sym.t
   %a = aten.convolution(%x, %v, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 8, 32, 32], bf16, device=cuda:0>, !sym.t<[16, 8, 3, 3], bf16, device=cuda:0>) -> !sym.t<[2, 16, 32, 32], bf16, device=cuda:0>
   func.return %a : !sym.t<[2, 16, 32, 32], bf16, device=cuda:0>
 }
+
+// Of halves on a CPU, one convolution is worth it, unless its weight is large.
+// CHECK-LABEL: func.func @halves(
+// CHECK: aten.convolution({{.*}}) : {{.*}} -> !sym.t<[2, 64, 28, 28], bf16, strides=[50176, 1, 1792, 64]>
+// CHECK-NEXT: [[R:%\w+]] = aten.relu(
+// CHECK-NEXT: aten.clone([[R]], memory_format = contiguous_format)
+func.func @halves(%x: !sym.t<[2, 64, 28, 28], bf16>, %w: !sym.t<[64, 64, 3, 3], bf16>) -> !sym.t<[2, 64, 28, 28], bf16> {
+  %a = aten.convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 64, 28, 28], bf16>, !sym.t<[64, 64, 3, 3], bf16>) -> !sym.t<[2, 64, 28, 28], bf16>
+  %r = aten.relu(%a) : (!sym.t<[2, 64, 28, 28], bf16>) -> !sym.t<[2, 64, 28, 28], bf16>
+  func.return %r : !sym.t<[2, 64, 28, 28], bf16>
+}
+// CHECK-LABEL: func.func @large_weight(
+// CHECK-NEXT: aten.convolution(%x, %w, none
+func.func @large_weight(%x: !sym.t<[1, 512, 7, 7], bf16>, %w: !sym.t<[512, 512, 3, 3], bf16>) -> !sym.t<[1, 512, 7, 7], bf16> {
+  %a = aten.convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[1, 512, 7, 7], bf16>, !sym.t<[512, 512, 3, 3], bf16>) -> !sym.t<[1, 512, 7, 7], bf16>
+  func.return %a : !sym.t<[1, 512, 7, 7], bf16>
+}
