@@ -28,6 +28,9 @@ _FREE = """_native_batch_norm_legit_functional _native_batch_norm_legit_no_train
 FREE = frozenset(_FREE.split())
 """Operators, beside those of single points, that are as good with channels-last images, or read any."""
 
+_ON_GPU = frozenset({torch.float16, torch.bfloat16, torch.float32})
+"""What tensor cores multiply, with channels last."""
+
 PAYS = 2
 """How many bytes convolutions must have less to reorder for each that is copied: at 5 to 4, a step of one convolution,
 nothing was won.
@@ -36,7 +39,7 @@ nothing was won.
 
 def with_channels_last(graph: Graph) -> Graph:
     """The graph, or another one with the same inputs and results whose images are channels last where convolutions
-    save more by that than copies cost. Sizes must be numbers, and tensors on the CPU.
+    save more by that than copies cost. Sizes must be numbers.
     """
     images = [node for node in graph.nodes if _is_convolution(node)]
     sizes: list[Any] = [s for node in images for s in (*_value(node).shape, *_value(node.args[0]).shape)]
@@ -147,7 +150,7 @@ def _same_layout(old: Node, new: Node) -> bool:
 
 def _is_image(node: Any) -> bool:
     value = node.meta.get("val") if isinstance(node, Node) else None
-    return isinstance(value, FakeTensor) and value.dim() == 4 and value.device.type == "cpu"
+    return isinstance(value, FakeTensor) and value.dim() == 4 and (value.device.type == "cpu" or value.dtype in _ON_GPU)
 
 
 def _is_convolution(node: Node) -> bool:

@@ -37,8 +37,11 @@ FREE: Final = frozenset(f"aten.{name}" for name in f"{_POINTWISE} {_OF_IMAGES}".
 READERS: Final = frozenset({"aten.mean.dim", "aten.sum.dim_IntList", "aten.amax", "aten.amin"})
 """Operators that read images of any layout, and whose results have none."""
 
+TENSOR_CORE_DTYPES: Final = frozenset({"f16", "bf16", "f32"})
+"""On a GPU, tensor cores compute with images of these, channels last; of f32 as tf32, which torch allows by default."""
+
 HALVES: Final = frozenset({"f16", "bf16"})
-"""On a GPU, cuDNN reorders images of these only. On a CPU, oneDNN takes long to reorder them."""
+"""On a CPU, oneDNN takes long to reorder images of these."""
 
 RESULT, WEIGHT = 6, 3
 """How much longer than a copy of ours it takes, byte by byte, on a CPU and of halves: oneDNN to put a result in order,
@@ -159,7 +162,7 @@ def _takes_any(op: Operation, v: SSAValue) -> bool:
 
 def _is_image(v: SSAValue, of_one_pixel: bool | None = None) -> bool:
     t = v.type
-    if not isinstance(t, TensorType) or t.rank != 4 or (t.device != "cpu" and t.dtype not in HALVES):
+    if not isinstance(t, TensorType) or t.rank != 4 or (t.device != "cpu" and t.dtype not in TENSOR_CORE_DTYPES):
         return False
     return of_one_pixel is None or (t.shape[2:] == (1, 1)) == of_one_pixel
 

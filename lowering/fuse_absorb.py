@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from xdsl.ir import SSAValue
 
@@ -16,6 +17,7 @@ from ..dialects.tensor import itemsize
 from .fuse_cost import BYTES_PER_OP, WRITE, Hints
 from .fuse_graph import Node, Read, tensor_type
 from .fuse_index import invert, simplified
+from .stages import Stages
 
 MAX_DEPTH = 64
 """Longest chain of absorbed nests: emission recurses along it."""
@@ -33,21 +35,27 @@ second where they cannot be one kernel, and it would be written in any case.
 
 
 def absorb(
-    nodes: list[Node], mutations: Mapping[SSAValue, list[int]], hints: Hints, reuse: int = 1
+    nodes: list[Node], mutations: Mapping[SSAValue, list[int]], hints: Hints, stages: Stages, reuse: int = 1
 ) -> dict[SSAValue, Node]:
     """Absorb what is worth it, in place; the results of absorbed nests. `mutations` says where values change, `reuse`
     how many points of a product use an element of a factor once it is computed.
     """
-    return _Absorber(nodes, mutations, hints, reuse).run()
+    return _Absorber(nodes, mutations, hints, stages, reuse).run()
 
 
 class _Absorber:
-    def __init__(self, nodes: list[Node], mutations: Mapping[SSAValue, list[int]], hints: Hints, reuse: int) -> None:
-        self.nodes, self.mutations, self.hints, self.reuse = nodes, mutations, hints, reuse
+    def __init__(
+        self, nodes: list[Node], mutations: Mapping[SSAValue, list[int]], hints: Hints, stages: Stages, reuse: int
+    ) -> None:
+        self.nodes, self.mutations, self.hints, self.stages, self.reuse = nodes, mutations, hints, stages, reuse
         self.producer = {r: n for n in nodes for r in n.results}
         self.readers: dict[Node, dict[Node, None]] = {n: {} for n in nodes}
+        self.level: dict[Node, int] = {}
+        """How many reductions follow one another before a nest."""
         for n in nodes:
             self._add_reader(n, n.reads)
+            sources = (p for v in n.tensors if (p := self.producer.get(v)) is not None)
+            self.level[n] = max((self.level[p] + (not p.pointwise) for p in sources), default=0)
 
     def _add_reader(self, n: Node, reads: Iterable[Read]) -> None:
         for r in reads:
@@ -56,7 +64,9 @@ class _Absorber:
                 self.readers[p][n] = None
 
     def run(self) -> dict[SSAValue, Node]:
-        work, waiting = deque(self.nodes), set(self.nodes)
+        # before what makes the narrow value is asked: that is what should be stored, if one of them is
+        work = deque(sorted(self.nodes, key=lambda n: not _widens(n)))
+        waiting = set(self.nodes)
         absorbed: dict[SSAValue, Node] = {}
         while work:
             a = work.popleft()
@@ -102,11 +112,13 @@ class _Absorber:
 
     def _wanted(self, a: Node) -> bool:
         hints, readers = self.hints, self.readers[a]
-        if not readers or a.depth >= MAX_DEPTH:
+        if not readers or a.depth >= MAX_DEPTH or self._narrows(a, readers):
             return False
         points = hints.points(a.dims)
         loads = sum({r.source: hints.traffic(a, r) for r in a.reads}.values())
         computed, stored_reads = 0.0, 0
+        passes: set[Any] = set()
+        """Sums of one loop read what they read once."""
         size = sum(itemsize(tensor_type(r).dtype) for r in a.results) * points
         for n in readers:
             if n.size + a.size > MAX_SIZE or self._changed_between(a, n):
@@ -115,15 +127,29 @@ class _Absorber:
             if not all(self._possible(a, n, r) for r in reads):
                 return False
             computed += sum(_evaluations(n, r, hints, self.reuse) for r in {r.index: r for r in reads}.values())
-            stored_reads += size
+            key = (self.level[n], n.dims, n.reduce, *{r.index: None for r in reads}) if n.reduce else n
+            stored_reads += 0 if key in passes else size
+            passes.add(key)
         extra = computed <= 1.01 * points
         if (len(readers) == 1 and extra) or (not a.reads and a.cost <= INDEX_OPS):
             return True
         stored = WRITE * size + stored_reads + loads + points * a.cost * BYTES_PER_OP
-        inlined = len(readers) * loads + computed * a.cost * BYTES_PER_OP
+        inlined = len(passes) * loads + computed * a.cost * BYTES_PER_OP
         if len(readers) == 1:
             return inlined <= stored
         return inlined <= (_WORTH_APART if self._apart(a, readers) else _WORTH) * stored
+
+    def _narrows(self, a: Node, readers: Iterable[Node]) -> bool:
+        """Whether all readers come after calls that what `a` reads does not wait for, and would find more bytes of that in
+        memory than of `a`.
+        """
+        narrow = max(itemsize(tensor_type(r).dtype) for r in a.results)
+        return any(
+            p is not None and not p.escapes and not p.absorbed and itemsize(tensor_type(v).dtype) > narrow
+            and all(self.stages.is_later(n.op, v) for n in readers)
+            and not any(self.stages.is_later(n.op, v) for n in self.readers[p] if n is not a)
+            for v in {r.source for r in a.reads} for p in (self.producer.get(v),)
+        )  # fmt: skip
 
     def _apart(self, a: Node, readers: Iterable[Node]) -> bool:
         """Whether reductions of readers go over different dims of `a`, as sums of rows and of columns do: no loop over
@@ -159,6 +185,13 @@ class _Absorber:
         if not self.mutations:
             return False
         return any(a.number < at < n.number for r in a.reads for at in self.mutations.get(r.source, ()))
+
+
+def _widens(n: Node) -> bool:
+    """Whether a nest only makes its elements wider."""
+    if not n.pointwise or len(n.tensors) != 1 or len(n.results) != 1 or n.cost > 1:
+        return False
+    return itemsize(tensor_type(n.results[0]).dtype) > itemsize(tensor_type(n.tensors[0]).dtype)
 
 
 def _evaluations(n: Node, r: Read, hints: Hints, reuse: int) -> float:

@@ -40,6 +40,7 @@ from .fuse_plan import Group, plan_kernel
 from .fuse_split import split_reductions
 from .kernel_cost import annotate
 from .kernel_names import kernel_name, origins
+from .stages import Stages
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,8 @@ class _Body:
         self.ops = split_reductions(list(self.block.ops), machine, hints)
         self.order = Order(self.ops)
         self.nodes: dict[Operation, Node] = {n.op: n for n in _live(self.ops)}
-        self.absorbed = absorb(list(self.nodes.values()), self.order.mutations, hints, machine.reuse)
+        stages = Stages(self.ops, lambda op: self.nodes[op].tensors if op in self.nodes else op.operands)
+        self.absorbed = absorb(list(self.nodes.values()), self.order.mutations, hints, stages, machine.reuse)
         self.real = [n for n in self.nodes.values() if not n.absorbed]
         self.readers: dict[SSAValue, set[Node]] = {r.source: set[Node]() for n in self.real for r in n.reads}
         for n in self.real:

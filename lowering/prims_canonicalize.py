@@ -24,6 +24,7 @@ from . import prims_folds, prims_folds_views
 from .aten_canonicalize import is_droppable
 from .numbers import number_as
 from .prims_facts import IndexFacts
+from .stages import kept_in_memory
 
 # Importing these files fills the table of folds.
 TABLES = (prims_folds, prims_folds_views)
@@ -62,6 +63,7 @@ class Canonicalizer:
         """The value that a view was a part of, before anything was replaced."""
         self.mutated: set[SSAValue] = set()
         """Roots that some op writes: these are not read later than before."""
+        self.kept = set[SSAValue]() if eager else kept_in_memory(block)
         self.at: Operation | None = None
 
     def run(self) -> None:

@@ -27,6 +27,8 @@ class Folder(Protocol):
 
     eager: bool
     """Keep eager's rounding of intermediate f16 and bf16 results."""
+    kept: set[SSAValue]
+    """Values that are in memory in any case: what they were rounded from need not be there too."""
     facts: IndexFacts
 
     def add(self, op: PrimsOp) -> SSAValue:
@@ -256,8 +258,8 @@ def fold_copy(op: prims.ConvertOp, f: Folder) -> SSAValue | None:
 
 @fold(prims.ConvertOp)
 def fold_rounding(op: prims.ConvertOp, f: Folder) -> SSAValue | None:
-    """convert(rounding(x)) = convert(x), also through views: only eager rounds there."""
-    if f.eager:
+    """convert(rounding(x)) = convert(x), also through views: only eager rounds there, and what is kept in memory."""
+    if f.eager or op.operand in f.kept:
         return None
     views: list[prims.ViewOp] = []
     source = op.operand.owner
@@ -277,7 +279,7 @@ def fold_rounding(op: prims.ConvertOp, f: Folder) -> SSAValue | None:
 def fold_choice(op: prims.ConvertOp, f: Folder) -> SSAValue | None:
     """convert(choice(rounding(x), y)) = choice(convert(x), convert(y)): x less its choice is 0 where that is x."""
     choice = op.operand.owner
-    if f.eager or not isinstance(choice, prims.MaximumOp | prims.MinimumOp | prims.SelectOp):
+    if f.eager or op.operand in f.kept or not isinstance(choice, prims.MaximumOp | prims.MinimumOp | prims.SelectOp):
         return None
     if not _is_exact(type_of(op.operand).dtype, type_of(op.result).dtype):
         return None

@@ -61,12 +61,12 @@ func.func @gpu(%x: !sym.t<[2, 8, 32, 32], bf16, device=cuda:0>, %v: !sym.t<[16, 
   %c = aten.convolution(%r, %w, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 16, 32, 32], bf16, device=cuda:0>, !sym.t<[4, 16, 1, 1], bf16, device=cuda:0>) -> !sym.t<[2, 4, 32, 32], bf16, device=cuda:0>
   func.return %c : !sym.t<[2, 4, 32, 32], bf16, device=cuda:0>
 }
-// CHECK-LABEL: func.func @gpu_f32(
+// CHECK-LABEL: func.func @gpu_f64(
 // CHECK-NOT: channels_last
-func.func @gpu_f32(%x: !sym.t<[2, 8, 32, 32], f32, device=cuda:0>, %v: !sym.t<[16, 8, 3, 3], f32, device=cuda:0>, %w: !sym.t<[4, 16, 1, 1], f32, device=cuda:0>) -> !sym.t<[2, 4, 32, 32], f32, device=cuda:0> {
-  %a = aten.convolution(%x, %v, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 8, 32, 32], f32, device=cuda:0>, !sym.t<[16, 8, 3, 3], f32, device=cuda:0>) -> !sym.t<[2, 16, 32, 32], f32, device=cuda:0>
-  %c = aten.convolution(%a, %w, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 16, 32, 32], f32, device=cuda:0>, !sym.t<[4, 16, 1, 1], f32, device=cuda:0>) -> !sym.t<[2, 4, 32, 32], f32, device=cuda:0>
-  func.return %c : !sym.t<[2, 4, 32, 32], f32, device=cuda:0>
+func.func @gpu_f64(%x: !sym.t<[2, 8, 32, 32], f64, device=cuda:0>, %v: !sym.t<[16, 8, 3, 3], f64, device=cuda:0>, %w: !sym.t<[4, 16, 1, 1], f64, device=cuda:0>) -> !sym.t<[2, 4, 32, 32], f64, device=cuda:0> {
+  %a = aten.convolution(%x, %v, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 8, 32, 32], f64, device=cuda:0>, !sym.t<[16, 8, 3, 3], f64, device=cuda:0>) -> !sym.t<[2, 16, 32, 32], f64, device=cuda:0>
+  %c = aten.convolution(%a, %w, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 16, 32, 32], f64, device=cuda:0>, !sym.t<[4, 16, 1, 1], f64, device=cuda:0>) -> !sym.t<[2, 4, 32, 32], f64, device=cuda:0>
+  func.return %c : !sym.t<[2, 4, 32, 32], f64, device=cuda:0>
 }
 
 // One convolution alone is as fast as it is; with what a kernel computes of it, which writes either layout as fast, not.

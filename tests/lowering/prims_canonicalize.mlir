@@ -170,3 +170,40 @@ func.func @choice_of_rounded(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
   %r = prims.sub %a, %b : !sym.t<[4], f32>
   func.return %r : !sym.t<[4], f32>
 }
+
+// What is read after a call that it does not wait for is in memory, rounded: so it is for all who read it.
+// CHECK-LABEL: func.func @rounded_in_memory(
+// CHECK-NEXT: [[H:%\w+]] = prims.convert %x {rounding} : !sym.t<[4, 4], f32> -> !sym.t<[4, 4], bf16>
+// CHECK-NEXT: [[A:%\w+]] = prims.convert [[H]] : !sym.t<[4, 4], bf16> -> !sym.t<[4, 4], f32>
+// CHECK-NEXT: [[E:%\w+]] = prims.exp [[A]] : !sym.t<[4, 4], f32>
+// CHECK-NEXT: [[Y:%\w+]] = aten.mm([[E]], [[E]])
+// CHECK-NEXT: [[R:%\w+]] = prims.add [[A]], [[Y]] : !sym.t<[4, 4], f32>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[4, 4], f32>
+func.func @rounded_in_memory(%x: !sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32> {
+  %h = prims.convert %x {rounding} : !sym.t<[4, 4], f32> -> !sym.t<[4, 4], bf16>
+  %a = prims.convert %h : !sym.t<[4, 4], bf16> -> !sym.t<[4, 4], f32>
+  %e = prims.exp %a : !sym.t<[4, 4], f32>
+  %y = aten.mm(%e, %e) : (!sym.t<[4, 4], f32>, !sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32>
+  %b = prims.convert %h : !sym.t<[4, 4], bf16> -> !sym.t<[4, 4], f32>
+  %r = prims.add %b, %y : !sym.t<[4, 4], f32>
+  func.return %r : !sym.t<[4, 4], f32>
+}
+
+// So are a choice that is returned, and what it is made from.
+// CHECK-LABEL: func.func @rounded_result(
+// CHECK-NEXT: [[H:%\w+]] = prims.convert %x {rounding} : !sym.t<[4], f32> -> !sym.t<[4], bf16>
+// CHECK-NEXT: [[C:%\w+]] = prims.full {value = 0.5} : !sym.t<[4], bf16>
+// CHECK-NEXT: [[M:%\w+]] = prims.maximum [[H]], [[C]] : !sym.t<[4], bf16>
+// CHECK-NEXT: [[A:%\w+]] = prims.convert [[H]] : !sym.t<[4], bf16> -> !sym.t<[4], f32>
+// CHECK-NEXT: [[B:%\w+]] = prims.convert [[M]] : !sym.t<[4], bf16> -> !sym.t<[4], f32>
+// CHECK-NEXT: [[R:%\w+]] = prims.sub [[A]], [[B]] : !sym.t<[4], f32>
+// CHECK-NEXT: func.return [[M]], [[R]]
+func.func @rounded_result(%x: !sym.t<[4], f32>) -> (!sym.t<[4], bf16>, !sym.t<[4], f32>) {
+  %h = prims.convert %x {rounding} : !sym.t<[4], f32> -> !sym.t<[4], bf16>
+  %c = prims.full {value = 0.5} : !sym.t<[4], bf16>
+  %m = prims.maximum %h, %c : !sym.t<[4], bf16>
+  %a = prims.convert %h : !sym.t<[4], bf16> -> !sym.t<[4], f32>
+  %b = prims.convert %m : !sym.t<[4], bf16> -> !sym.t<[4], f32>
+  %r = prims.sub %a, %b : !sym.t<[4], f32>
+  func.return %m, %r : !sym.t<[4], bf16>, !sym.t<[4], f32>
+}
