@@ -276,6 +276,9 @@ class KernelBody:
         value = self.operand(op.value, k)
         mask = self._active(self._mask(op, k, at))
         pointer, step = at.address(self.pointers[op.target], type, tuple(op.index), element.memory)
+        ahead = op.attributes.get("prefetch")
+        if k == 0 and ahead is not None and step == 1 and lanes is not None and lanes.mask is None:
+            memory.prefetch(pointer, self.bytes(ahead), lanes.lanes * lanes.copies * element.size, write=True)
         if op.combine is not None:
             self._update(op, element, value, pointer, step, mask, at)
         elif lanes is None or (step == 0 and lanes_of(value) == 1 and (mask is None or lanes_of(mask) == 1)):

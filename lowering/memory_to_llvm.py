@@ -204,10 +204,10 @@ class Memory:
         else:
             b.effect(llvm_ext.MaskedStoreOp, (value, pointer, keep), (), alignment)
 
-    def prefetch(self, pointer: SSAValue, ahead: Num, size: int) -> None:
-        """Asks for the cache lines of `size` bytes that lie `ahead` bytes further on."""
+    def prefetch(self, pointer: SSAValue, ahead: Num, size: int, write: bool = False) -> None:
+        """Asks for the cache lines of `size` bytes that lie `ahead` bytes further on, to be read or written."""
         b = self.b
-        flags = [b.constant(n, i32) for n in (0, 3, 1)]
+        flags = [b.constant(n, i32) for n in (int(write), 3, 1)]
         pointer = b.gep(pointer, ahead, i8)
         for line in range(0, max(size, 1), 64):
             b.effect_intrinsic("prefetch", (b.gep(pointer, line, i8), *flags))

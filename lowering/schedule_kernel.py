@@ -56,6 +56,9 @@ TILES_AHEAD = 8192
 ROWS_AHEAD = 4
 """Rows ahead at which columns are prefetched, where a row is so long that the machine does not see the next one."""
 
+SHORT_ROW = 1 << 10
+"""Bytes of a tile's row up to which the machine does not see the next one either, which is further away."""
+
 OFTEN = 4
 """Points of a block that use what is gathered for it, at least."""
 
@@ -244,7 +247,9 @@ def _scalar_bits(t: Attribute) -> int:
 
 
 def _memory(kernel: KernelOp, machine: Machine, hints: Hints, far: int) -> None:
-    """Stream outputs of kernels that no cache holds, and fetch ahead what is read once and in order."""
+    """Stream outputs of kernels that no cache holds, and fetch ahead what is read once and in order, and what tiles of
+    rows and columns are written to.
+    """
     args = set(kernel.body.block.args)
     loaded = {buffer_of(a) for a in accesses(body_ops(kernel.body)) if isinstance(a, LoadOp)}
     total = sum(hints.bytes(v) for v in args)
@@ -262,20 +267,37 @@ def _memory(kernel: KernelOp, machine: Machine, hints: Hints, far: int) -> None:
             if isinstance(a, StoreOp):
                 if buffer not in loaded and a.combine is None and total > machine.l3 < 4 * hints.bytes(buffer):
                     a.attributes["nontemporal"] = UnitAttr()
+                elif (step := _row_step(a, loop)) is not None and 2 * hints.bytes(buffer) > machine.l2:
+                    _prefetch(a, expr.normal(step * ROWS_AHEAD))  # pyright: ignore[reportOperatorIssue]
             elif buffer not in seen and 2 * hints.bytes(buffer) > machine.l2:
                 # later loops find in the cache what the first one has read
-                ahead = _ahead(a, loop, far)
-                a.attributes["prefetch"] = IntegerAttr(ahead, i64) if isinstance(ahead, int) else IndexAttr.get([ahead])
+                _prefetch(a, _ahead(a, loop, far))
         seen.update(map(buffer_of, found))
 
 
 def _ahead(a: LoadOp, loop: ForOp, far: int) -> Dim:
-    """How many bytes ahead a load is prefetched: along the vector, or some rows where it runs over columns."""
+    """How many bytes ahead a load is prefetched: along the vector, or some rows where it runs over columns or tiles."""
     inner = a.parent_op()
     if inner is loop or not isinstance(inner, ForOp):
-        return far
+        row = _row_step(a, loop)
+        return far if row is None else expr.normal(row * ROWS_AHEAD)  # pyright: ignore[reportOperatorIssue]
     step = stride(a, inner.dims[-1].symbol)
     return far if step in (None, 0, 1) else expr.normal(step * bytes_of(a) * ROWS_AHEAD)  # pyright: ignore
+
+
+def _row_step(a: Access, loop: ForOp) -> Dim | None:
+    """Bytes from a row of a tile to the next one; None where rows are long, or lie close together."""
+    if len(loop.dims) < 2:
+        return None
+    row, step = block_extent(loop.dims[-1]), stride(a, loop.dims[-2].symbol)
+    if not isinstance(row, int) or row * bytes_of(a) > SHORT_ROW or step is None:
+        return None
+    far = expr.normal(step * bytes_of(a))  # pyright: ignore[reportOperatorIssue]
+    return None if isinstance(far, int) and abs(far) <= SHORT_ROW else far
+
+
+def _prefetch(a: Access, ahead: Dim) -> None:
+    a.attributes["prefetch"] = IntegerAttr(ahead, i64) if isinstance(ahead, int) else IndexAttr.get([ahead])
 
 
 def set_grain(kernel: KernelOp) -> None:
