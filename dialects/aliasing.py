@@ -37,6 +37,13 @@ def aliased(op: AtenOp, result: int) -> tuple[list[SSAValue], list[SSAValue]]:
     return [], [v for v in op.operands if isinstance(v.type, TensorType)] if composite else []
 
 
+def written(op: Operation) -> list[SSAValue]:
+    """The operands that an op writes to; control flow changes none."""
+    if not isinstance(op, AtenOp) or not op.schema.mutates:
+        return []
+    return [v for a, value in zip(op.schema.args, op.args(), strict=True) if a.mutated for v in tensors(value)]
+
+
 def given_back(op: FlowOp, result: int) -> list[SSAValue]:
     """The operands that a result of control flow may turn out to be: those that a region yields as it got them."""
     args = op.args()

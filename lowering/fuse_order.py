@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Pure
 
+from ..dialects.aliasing import written
 from ..dialects.aten import AtenOp
 from ..dialects.flow import FlowOp, all_ops
 from ..dialects.loop import NestOp, ScatterOp, ViewOp
@@ -33,7 +34,7 @@ class Order:
                 root = self.root(o.operands[0])
                 self._alias.update((r, root) for r in o.results)
         for i in self._chained:
-            for v in _written(ops[i]):
+            for v in written(ops[i]):
                 changed.setdefault(self.root(v), []).append(i)
         if changed:
             for v in {v for o in ops for v in (*o.operands, *o.results)} | _loaded(ops):
@@ -81,7 +82,7 @@ class Order:
                     if last is not None:
                         deps[i].add(last)
                     last = i
-                    for v in _written(o):
+                    for v in written(o):
                         deps[i].update(users.pop(self.root(v), ()))
             if self.mutations and (not fused or o in nodes):
                 used = (r.source for r in nodes[o].reads) if fused else o.operands
@@ -144,14 +145,6 @@ def _is_impure(o: Operation) -> bool:
     if isinstance(o, FlowOp):
         return any(_is_impure(inner) for region in o.regions for inner in all_ops(region.block))
     return isinstance(o, AtenOp) and not o.has_trait(Pure) and not o.schema.is_view
-
-
-def _written(o: Operation) -> list[SSAValue]:
-    """The operands that an op writes to."""
-    if not isinstance(o, AtenOp):  # control flow changes none
-        return []
-    values = (v for a, v in zip(o.schema.args, o.args(), strict=True) if a.mutated)
-    return [w for v in values for w in (v if isinstance(v, tuple) else (v,)) if isinstance(w, SSAValue)]
 
 
 def _loaded(ops: list[Operation]) -> set[SSAValue]:

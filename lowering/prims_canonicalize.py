@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import prims
@@ -24,6 +24,7 @@ from . import prims_folds, prims_folds_views
 from .aten_canonicalize import is_droppable
 from .numbers import number_as
 from .prims_facts import IndexFacts
+from .prims_memory import is_alias, roots, shared_memory, written_roots
 from .stages import kept_in_memory
 
 # Importing these files fills the table of folds.
@@ -64,17 +65,25 @@ class Canonicalizer:
         self.mutated: set[SSAValue] = set()
         """Roots that some op writes: these are not read later than before."""
         self.kept = set[SSAValue]() if eager else kept_in_memory(block)
+        self.shared: set[SSAValue] = set()
+        """Roots that have memory of their own, whose views stay views of them."""
         self.at: Operation | None = None
 
     def run(self) -> None:
         ops = list(self.block.ops)
-        self._find_roots(ops)
+        self.roots = roots(ops)
+        self.shared = shared_memory(ops)
+        self.mutated = written_roots(ops, self.roots)
+        hidden = self._hide_mutated()
         for op in ops:
             self.at = op
             if isinstance(op, PrimsOp):
                 self._simplify(op)
             else:
                 self._leave(op)
+        for value, stand_in in hidden.items():
+            stand_in.replace_all_uses_with(value)
+            self.block.erase_arg(stand_in)
         for op in reversed(list(self.block.ops)):
             if is_droppable(op) or (isinstance(op, PrimsOp) and all(r.first_use is None for r in op.results)):
                 op.detach()
@@ -102,10 +111,10 @@ class Canonicalizer:
 
     def _simplify(self, op: PrimsOp) -> None:
         self._replace_operands(op)
-        if self.mutated and not self.mutated.isdisjoint(op.results):
-            return  # some op writes to it: nothing else lies in its memory
+        if self.shared and not self.shared.isdisjoint(op.results):
+            return
         value = self._fold(op)
-        if value is not None:
+        if value is not None and not self._leaves_memory(op, value):
             self.values[op.results[0]] = value
             _carry_name(op.results[0], value)
             self.counts["ops folded"] += 1
@@ -138,20 +147,26 @@ class Canonicalizer:
 
     # Memory
 
-    def _find_roots(self, ops: list[Operation]) -> None:
-        for op in ops:
-            if _is_alias(op):
-                root = self.roots.get(op.operands[0], op.operands[0])
-                for r in op.results:
-                    self.roots[r] = root
-            elif isinstance(op, AtenOp) and op.schema.mutates:
-                written = (v for a, v in zip(op.schema.args, op.args(), strict=True) if a.mutated)
-                self.mutated.update(self.roots.get(v, v) for v in written if isinstance(v, SSAValue))
+    def _hide_mutated(self) -> dict[SSAValue, BlockArgument]:
+        """Arguments in place of the results that some op writes: what made these does not say what they are later."""
+        made: list[SSAValue] = [v for v in self.mutated if isinstance(v, OpResult)]
+        hidden = {v: self.block.insert_arg(v.type, len(self.block.args)) for v in made}
+        for value, stand_in in hidden.items():
+            value.replace_all_uses_with(stand_in)
+        if hidden:
+            self.roots = {v: hidden.get(root, root) for v, root in self.roots.items()}
+            self.mutated = {hidden.get(v, v) for v in self.mutated}
+        return hidden
+
+    def _leaves_memory(self, op: PrimsOp, value: SSAValue) -> bool:
+        """Whether `value` is no part any more of what `op` gives a part of, and others see."""
+        root = self.roots.get(op.results[0])
+        return root in self.shared and self._root(value) is not root
 
     def _root(self, value: SSAValue) -> SSAValue:
         """The value that this one is a view of, as things are now."""
         owner = value.owner
-        while isinstance(owner, Operation) and _is_alias(owner):
+        while isinstance(owner, Operation) and is_alias(owner):
             value = owner.operands[0]
             owner = value.owner
         return value
@@ -178,7 +193,7 @@ class Canonicalizer:
         if not isinstance(value.type, TensorType):
             return False
         old, new = self.roots.get(before, before), self._root(value)
-        if isinstance(new, BlockArgument):
+        if isinstance(new, BlockArgument) or new in self.shared:
             return old is not new
         return taken.setdefault(new, old) is not old
 
@@ -188,13 +203,6 @@ class Canonicalizer:
         copy.location = before.owner.location if isinstance(before.owner, Operation) else at.location
         self.block.insert_op_before(copy, at)
         return copy.results[0]
-
-
-def _is_alias(op: Operation) -> bool:
-    """Whether the results lie in the memory of the first operand."""
-    if isinstance(op, AtenOp):
-        return op.schema.is_view and bool(op.operands)
-    return isinstance(op, prims.ALIASING)
 
 
 def _key(op: PrimsOp) -> Any:

@@ -14,13 +14,15 @@ from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region
 from xdsl.passes import ModulePass
 
 from ..dialects import prims
+from ..dialects.aliasing import written
 from ..dialects.errors import LamellaVerifyError
 from ..dialects.flow import TERMINATORS, bodies
 from ..dialects.tensor import TensorType
+from .prims_memory import shared_memory
 from .prims_to_loop_access import repeated, tensor_type, used_dims, without_dims
 from .prims_to_loop_body import Body
 from .prims_to_loop_dot import dot
@@ -64,8 +66,12 @@ def _rebuild(body: Region, split: bool) -> None:
     for a, b in zip(old.args, new.args, strict=True):
         b.location = a.location
         to.define(a, b)
+    shared = shared_memory(list(old.ops))
     for to.position, op in enumerate(old.ops):
         _lower(to, op)
+        for result in op.results if shared else ():
+            if result in shared:
+                to.value(result, op, fresh=True)
     new.add_ops(to.ops)
     body.detach_block(old)
     body.add_block(new)
@@ -112,27 +118,15 @@ def _other(to: Rebuild, op: Operation) -> None:
 
     One that writes into an operand gets copies of the views over it, and so do all later uses of these views.
     """
-    written = _written(op)
-    if not written:
+    changed = written(op)
+    if not changed:
         fresh = isinstance(op, TERMINATORS)
         to.copy_op(op, [to.value(v, op, fresh=fresh) for v in op.operands])
         return
-    operands = {v: to.value(v, op, fresh=True) for v in written}
+    operands = {v: to.value(v, op, fresh=True) for v in changed}
     for v, new in operands.items():
         to.define(v, new)
     for v in to.used_views(operands.values()):
         if v not in operands:
             to.copied(v, op)
     to.copy_op(op, [operands[v] if v in operands else to.value(v, op) for v in op.operands])
-
-
-def _written(op: Operation) -> list[SSAValue]:
-    """The operands that an aten op writes into."""
-    schema = getattr(op, "schema", None)
-    if schema is None or not any(a.mutated for a in schema.args):
-        return []
-    found: list[SSAValue] = []
-    for a, value in zip(schema.args, cast(Any, op).args(), strict=True):
-        if a.mutated:
-            found += [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, SSAValue)]
-    return found

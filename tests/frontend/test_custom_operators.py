@@ -108,6 +108,27 @@ def views(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return t, t.sum()
 
 
+def empty(x: Tensor, y: Tensor) -> Tensor:
+    t = torch.empty_like(x)
+    both_(t, y, 2.0)
+    return t + 1
+
+
+def undone(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """What is written looks as if it could be computed from what made it."""
+    made = -x, x.half().float(), torch.cat([x, y]), torch.zeros_like(x), x.t().contiguous(), x.clone()
+    for t in made:
+        each_([t], 3)
+    return (-made[0], made[1].half(), made[2][:4], made[3] + 1, made[4].t(), made[5] * 2)
+
+
+def part_of_a_copy(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    t = -x
+    before = t * 2
+    add_(t[1:], y[1:])
+    return t * 2, before
+
+
 def two(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     a, b = x * 2, y * 3
     made = both_(a, b, 2.0)
@@ -144,7 +165,7 @@ def in_a_branch(x: Tensor, y: Tensor) -> Tensor:
     "f",
     [
         *(argument, view_of_argument, intermediate, copy_of_argument, equal_values, read_before_and_after),
-        *(views, two, twice, listed, optional, in_a_branch),
+        *(views, empty, undone, part_of_a_copy, two, twice, listed, optional, in_a_branch),
     ],
     ids=lambda f: f.__name__,
 )

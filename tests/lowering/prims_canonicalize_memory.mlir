@@ -64,3 +64,29 @@ func.func @written_later(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
   %w = aten.copy_(%x, %n) : (!sym.t<[4], f32>, !sym.t<[4], f32>) -> !sym.t<[4], f32>
   func.return %c : !sym.t<[4], f32>
 }
+
+// What made a value does not say what it is once an op has written to it.
+// CHECK-LABEL: func.func @written_value(
+// CHECK-NEXT: [[A:%\w+]] = prims.neg %x : !sym.t<[4], f32>
+// CHECK-NEXT: aten.copy_([[A]], %x)
+// CHECK-NEXT: [[B:%\w+]] = prims.neg [[A]] : !sym.t<[4], f32>
+// CHECK-NEXT: func.return [[B]] : !sym.t<[4], f32>
+func.func @written_value(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  %a = prims.neg %x : !sym.t<[4], f32>
+  %w = aten.copy_(%a, %x) : (!sym.t<[4], f32>, !sym.t<[4], f32>) -> !sym.t<[4], f32>
+  %b = prims.neg %a : !sym.t<[4], f32>
+  func.return %b : !sym.t<[4], f32>
+}
+
+// A copy and a part of it stay a copy and a part of it; what equals the part has memory of its own.
+// CHECK-LABEL: func.func @parts_of_a_copy(
+// CHECK-NEXT: [[C:%\w+]] = prims.convert %x : !sym.t<[4], f32>
+// CHECK-NEXT: [[P:%\w+]] = prims.slice [[C]]
+// CHECK-NEXT: [[E:%\w+]] = prims.convert [[P]] : !sym.t<[2], f32>
+// CHECK-NEXT: func.return [[E]], [[C]], [[P]]
+func.func @parts_of_a_copy(%x: !sym.t<[4], f32>) -> (!sym.t<[2], f32>, !sym.t<[4], f32>, !sym.t<[2], f32>) {
+  %c = prims.convert %x : !sym.t<[4], f32>
+  %p = prims.slice %c {start = [2], stop = [4], step = [1]} : !sym.t<[4], f32> -> !sym.t<[2], f32>
+  %e = prims.convert %p : !sym.t<[2], f32>
+  func.return %e, %c, %p : !sym.t<[2], f32>, !sym.t<[4], f32>, !sym.t<[2], f32>
+}

@@ -85,3 +85,31 @@ func.func @main(%x: !sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32, strides=[1, 4]> 
 // CHECK-NEXT: loop.load %x[d1, d0]
 // CHECK: aten.copy_(%x, %[[T]])
 // CHECK-NEXT: func.return %[[T]]
+
+// -----
+// What is written through a view, and read later, has memory of its own; so have results that share theirs.
+
+func.func @main(%x: !sym.t<[4], f32>) -> (!sym.t<[4], f32>, !sym.t<[2], f32>) {
+  %c = prims.convert %x : !sym.t<[4], f32>
+  %p = prims.slice %c {start = [2], stop = [4], step = [1]} : !sym.t<[4], f32> -> !sym.t<[2], f32>
+  %w = aten.zero_(%p) : (!sym.t<[2], f32>) -> !sym.t<[2], f32>
+  %n = prims.neg %c : !sym.t<[4], f32>
+  %j = prims.cat %x, %x {dim = 0} : !sym.t<[4], f32> -> !sym.t<[8], f32>
+  %q = prims.slice %j {start = [4], stop = [6], step = [1]} : !sym.t<[8], f32> -> !sym.t<[2], f32>
+  func.return %n, %q : !sym.t<[4], f32>, !sym.t<[2], f32>
+}
+// CHECK: %[[C:.*]] = loop.nest [d0 = 4] {
+// CHECK: %[[P:.*]] = loop.view %[[C]] offset [2] : !sym.t<[4], f32> -> !sym.t<[2], f32>
+// CHECK-NEXT: aten.zero_(%[[P]])
+// CHECK: loop.load %[[C]][d0] : !sym.t<[4], f32>
+
+// -----
+
+func.func @main(%x: !sym.t<[4], f32>) -> (!sym.t<[8], f32>, !sym.t<[2], f32>) {
+  %j = prims.cat %x, %x {dim = 0} : !sym.t<[4], f32> -> !sym.t<[8], f32>
+  %q = prims.slice %j {start = [4], stop = [6], step = [1]} : !sym.t<[8], f32> -> !sym.t<[2], f32>
+  func.return %j, %q : !sym.t<[8], f32>, !sym.t<[2], f32>
+}
+// CHECK: %[[J:.*]] = loop.nest [d0 = 8] {
+// CHECK: %[[Q:.*]] = loop.view %[[J]] offset [4] : !sym.t<[8], f32> -> !sym.t<[2], f32>
+// CHECK-NEXT: func.return %[[J]], %[[Q]]

@@ -266,6 +266,39 @@ def test_results_alias_what_eagers_alias() -> None:
     assert not view.any() and not transposed.any()
 
 
+MADE: dict[str, Callable[[Tensor], Tensor]] = {
+    "copy": lambda x: x.clone(),
+    "transposed copy": lambda x: x.t().contiguous(),
+    "conversion": lambda x: x.to(torch.float32, copy=True),
+    "constants": lambda x: torch.full_like(x, 2.0),
+    "indices": lambda x: torch.arange(9.0).view(3, 3),
+    "joined": lambda x: torch.cat([x, x]),
+    "padded": lambda x: torch.nn.functional.pad(x, (1, 1)),
+    "repeated": lambda x: x.repeat(2, 1),
+    "reversed": lambda x: x.flip(0),
+    "rolled": lambda x: x.roll(1, 0),
+    "written": lambda x: torch.slice_scatter(x, x[:1] + 1, 0, 1, 2),
+    "computed": lambda x: x.sin(),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_parts_of_a_result_lie_in_it(name: str) -> None:
+    """And what equals a part lies elsewhere."""
+
+    def f(x: Tensor) -> tuple[Tensor, ...]:
+        y = MADE[name](x)
+        part = y[1]
+        return part * 1, y, part, y.t(), y.view(-1), y.view_as(y)
+
+    equal, y, *parts = torch.compile(f, backend="lamella", fullgraph=True)(torch.rand(3, 3))
+    assert all(p.untyped_storage().data_ptr() == y.untyped_storage().data_ptr() for p in parts)
+    assert parts[0].storage_offset() == y.stride(0)
+    kept = equal.clone()
+    y.fill_(-1.0)
+    assert all(bool((p == -1).all()) for p in parts) and torch.equal(equal, kept)
+
+
 # Writes
 
 

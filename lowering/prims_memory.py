@@ -1,0 +1,44 @@
+"""Memory at the prims level, where values are immutable but for what calls write to: views, and what is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects import prims
+from ..dialects.aliasing import written
+from ..dialects.aten import AtenOp
+from ..dialects.flow import TERMINATORS
+
+
+def is_alias(op: Operation) -> bool:
+    """Whether the results lie in the memory of the first operand."""
+    if isinstance(op, AtenOp):
+        return op.schema.is_view and bool(op.operands)
+    return isinstance(op, prims.ALIASING)
+
+
+def roots(ops: Iterable[Operation]) -> dict[SSAValue, SSAValue]:
+    """For each view the value that it is a part of."""
+    found: dict[SSAValue, SSAValue] = {}
+    for op in ops:
+        if is_alias(op):
+            root = found.get(op.operands[0], op.operands[0])
+            found.update((r, root) for r in op.results)
+    return found
+
+
+def written_roots(ops: Iterable[Operation], roots: Mapping[SSAValue, SSAValue]) -> set[SSAValue]:
+    """The values whose memory some op writes to, directly or through a view."""
+    return {roots.get(v, v) for op in ops for v in written(op)}
+
+
+def shared_memory(ops: Sequence[Operation]) -> set[SSAValue]:
+    """The values that must lie in memory of their own: who reads them later sees what was written there, and results
+    that are parts of one share it.
+    """
+    known = roots(ops)
+    parts = Counter(known.get(v, v) for op in ops if isinstance(op, TERMINATORS) for v in op.operands)
+    return written_roots(ops, known) | {root for root, count in parts.items() if count > 1}
