@@ -22,6 +22,22 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from .op_check import MODES, STATUSES, Outcome
 from .op_devices import DEVICES
 
+DTYPES = (
+    *("float32", "bfloat16", "float16", "float64", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64"),
+    *("complex128", "complex32", "uint16", "uint32", "uint64"),
+    *("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"),
+)
+"""Each that an entry of the database supports on a CPU."""
+
+ALL = (
+    *((dtype, "forward") for dtype in DTYPES),
+    ("float32", "fused"),
+    *((dtype, "inplace") for dtype in ("float32", "bfloat16", "int64", "complex64")),
+    *((dtype, "gradient") for dtype in ("float32", "bfloat16", "complex64")),
+    *((dtype, "dynamic") for dtype in ("float32", "bfloat16", "int64")),
+)
+"""The columns of docs/coverage.md, dtype and mode."""
+
 WITHOUT_FAULT = ("native", "calls", "eager", "torch", "refused")
 """Statuses that are no fault of the compiler."""
 
@@ -45,11 +61,9 @@ class Task:
         return self.operator, self.dtype, self.mode, self.device
 
 
-def tasks(
-    pattern: str, dtypes: Sequence[str], modes: Sequence[str], shard: tuple[int, int], device: str = "cpu"
-) -> list[Task]:
-    """Operators whose name the pattern matches as a whole, by those dtypes and modes that they support on the device.
-    Those come first that kernels are for.
+def tasks(pattern: str, columns: Sequence[tuple[str, str]], shard: tuple[int, int], device: str = "cpu") -> list[Task]:
+    """Operators whose name the pattern matches as a whole, by those of the columns (dtype and mode) that they support
+    on the device. Those come first that kernels are for.
 
     Shards deal the operators in turn: shard `i` of `n` has every n-th, from the i-th on.
     """
@@ -63,8 +77,7 @@ def tasks(
             continue
         chosen += [
             Task(place, name_of(op), dtype, mode, device)
-            for mode in modes
-            for dtype in dtypes
+            for dtype, mode in columns
             if supports(op, getattr(torch, dtype), mode, device)
         ]
     kind = kinds()
@@ -90,7 +103,7 @@ def shares(outcomes: Sequence[Outcome], kind: Mapping[str, str]) -> list[str]:
     if ran:
         what = "outcomes of pointwise, reduction, view, indexing and scan operators"
         lines.append(f"| {what} | {native} of {len(ran)} | {native / len(ran):.1%} |")
-    for column in dict.fromkeys(o.column for o in outcomes):
+    for column in dict.fromkeys(o.column for o in sorted(outcomes, key=_place)):
         left = core & {c for o in outcomes if o.column == column for c in o.calls}
         share = (len(core) - len(left)) / len(core)
         what = f"core ATen operators that are no call in any outcome of {column}"
@@ -203,7 +216,7 @@ def report(outcomes: Iterable[Outcome], samples: int) -> str:
     order = {name: i for i, name in enumerate(kind)}
     found = sorted(outcomes, key=lambda o: order.get(o.operator, len(order)))
     versions = " and ".join(sorted({o.torch for o in found}))
-    columns = list(dict.fromkeys(o.column for o in found))
+    columns = list(dict.fromkeys(o.column for o in sorted(found, key=_place)))
     places = {"cpu": "CPU", "cuda": "GPU", "interpreted": "GPU, interpreted"}
     devices = ", ".join(places[device] for device in dict.fromkeys(o.device for o in found))
     lines = [
@@ -244,6 +257,12 @@ def report(outcomes: Iterable[Outcome], samples: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _place(outcome: Outcome) -> int:
+    """Of its column in the table."""
+    key = (outcome.dtype, outcome.mode)
+    return ALL.index(key) if key in ALL else len(ALL)
+
+
 def _totals(first: str, groups: Sequence[tuple[str, list[Outcome]]]) -> list[str]:
     lines = [f"| {first} | total | {' | '.join(STATUSES)} |", "|---" * (len(STATUSES) + 2) + "|"]
     for name, outcomes in groups:
@@ -277,6 +296,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("lamella.tools.coverage", description=__doc__)
     parser.add_argument("--dtypes", default="float32,int64,bool,bfloat16", help="comma-separated")
     parser.add_argument("--modes", default="forward", help=f"how operators are run: {', '.join(MODES)}")
+    parser.add_argument("--all", action="store_true", help="the dtypes and modes of docs/coverage.md instead")
     parser.add_argument("--device", default="cpu", choices=DEVICES, help="where they are run")
     parser.add_argument("--ops", default=".*", help="a regular expression that whole names match")
     parser.add_argument("--samples", type=int, default=3, help="sample inputs per operator and dtype")
@@ -289,8 +309,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="where the table goes: of all outcomes in the file, if there is one")
     options = parser.parse_args(argv)
     place, _, count = options.shard.partition("/")
-    dtypes, modes = options.dtypes.split(","), options.modes.split(",")
-    chosen = tasks(options.ops, dtypes, modes, (int(place), int(count)), options.device)
+    product = [(dtype, mode) for mode in options.modes.split(",") for dtype in options.dtypes.split(",")]
+    chosen = tasks(options.ops, ALL if options.all else product, (int(place), int(count)), options.device)
     kept = read(options.resume) if options.resume else {}
     done = {key for key, o in kept.items() if not (options.again and o.status not in WITHOUT_FAULT)}
     todo = [t for t in chosen if t.key not in done]

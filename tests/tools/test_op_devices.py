@@ -69,7 +69,7 @@ def test_a_process_that_loses_its_gpu_is_replaced(lost: bool) -> None:
 
 def test_a_process_for_gpus_starts() -> None:
     """Its settings are made before the database ends that they can be; without a GPU, it says that there is none."""
-    (task,) = coverage.tasks("abs", ["float32"], ["forward"], (0, 1), "cuda")
+    (task,) = coverage.tasks("abs", [("float32", "forward")], (0, 1), "cuda")
     ((_, outcome),) = coverage.run([task], 1, 1, 300.0, 0.0)
     assert outcome.column == "float32 cuda"
     assert outcome.status == "native" if torch.cuda.is_available() else "CUDA" in outcome.reason
