@@ -6,7 +6,7 @@ of results, and so the interface of every function, do not change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -120,16 +120,17 @@ class AtenToPrims(ModulePass):
 
     def _lower(self, body: Region, hints: Mapping[str, int]) -> None:
         b = Builder(hints)
-        pairs = Pairs(b, lambda op, values: b.ops.append(remake(op, values)))
+        pairs = Pairs(b, lambda op, values: b.ops.append(remake(op, values)), self._is_refused)
         counts = self.statistics
 
         def lower(op: Operation, values: dict[SSAValue, SSAValue]) -> None:
             b.location = op.location
             if isinstance(op, AtenOp):
                 b.location = NameLoc(StringAttr(op.name), op.location)
-                if pairs.lower(op):
+                eagers = self._is_eagers(op)
+                if not eagers and pairs.lower(op):
                     return
-                replaced = None if self._is_eagers(op) else self._decompose(b, op, lambda v: Value(b, values[v]))
+                replaced = None if eagers else self._decompose(b, op, lambda v: Value(b, values[v]))
                 if replaced is not None:
                     values.update(zip(op.results, replaced, strict=True))
                     return
@@ -149,7 +150,7 @@ class AtenToPrims(ModulePass):
     def _decompose(self, b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> list[SSAValue] | None:
         mark, constants = len(b.ops), b.constants
         replaced = decompose(b, op, value_of)
-        if replaced is not None and self.deterministic and any(map(_order_matters, b.ops[mark:])):
+        if replaced is not None and self._is_refused(b.ops[mark:]):
             b.rewind(mark, constants)
             return None
         if replaced is None:
@@ -157,6 +158,9 @@ class AtenToPrims(ModulePass):
         if replaced is None and self.reference:
             replaced = decompose_by_reference(b, op, value_of)
         return replaced
+
+    def _is_refused(self, ops: Sequence[Operation]) -> bool:
+        return self.deterministic and any(map(_order_matters, ops))
 
     def _is_eagers(self, op: AtenOp) -> bool:
         """Whether only ATen may make the numbers, or say that it does not."""

@@ -55,7 +55,7 @@ def _atanh(z: Pair) -> Pair:
     return Pair(size.binary(prims.CopysignOp.make, z.re), angle)
 
 
-def _log1p(z: Pair) -> Pair:
+def log1p(z: Pair) -> Pair:
     """Near 0 by log1p of |1 + z|^2 - 1, elsewhere by the logarithm of 1 + z."""
     sum_ = Pair(z.re + 1.0, z.im)
     near = z.magnitude() < 0.5
@@ -77,6 +77,6 @@ FUNCTIONS: Final[dict[str, Callable[[Pair], Pair]]] = {
     "aten.atanh": _atanh,
     "aten.asinh": lambda z: _asin(z.times_i()).over_i(),
     "aten.atan": lambda z: _atanh(z.times_i()).over_i(),
-    "aten.log1p": _log1p,
+    "aten.log1p": log1p,
     "aten.expm1": _expm1,
 }

@@ -10,18 +10,29 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from xdsl.dialects.builtin import NoneType
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Operation, SSAValue, Use
 
 from ..dialects.aten import AtenOp, lookup
 from ..dialects.tensor import TensorType, is_complex
+from . import decompositions_complex_random, decompositions_complex_reductions
 from .aten_canonicalize import introduces_sizes
 from .complex_value import PARTS, Pair, with_real
-from .decomposition import RULES, Call, finish
+from .decomposition import RULES, Call, decompose, finish
 from .decompositions_complex import COMPLEX, packed, unpacked
 from .moves import PARTWISE
 from .prims_builder import Builder, Value
 from .promotion import COMPUTE_DTYPES
+from .reference_decompositions import decompose_by_reference, reference
 from .size_code import has_code
+from .storage import overlaps
+
+# Importing these files fills the table.
+TABLES = (decompositions_complex_random, decompositions_complex_reductions)
+
+DTYPES = COMPUTE_DTYPES | PARTS.keys()
+
+COPY = "aten.copy_"
 
 AS_THEY_ARE = frozenset({"condition", "mask", "index", "indices"})
 """Arguments that say which elements: they have no parts."""
@@ -41,9 +52,15 @@ class Values(dict[SSAValue, SSAValue]):
 class Pairs:
     """The pairs of a function's complex values."""
 
-    def __init__(self, b: Builder, remake: Callable[[Operation, Values], Any]) -> None:
+    def __init__(
+        self, b: Builder, remake: Callable[[Operation, Values], Any], refused: Callable[[list[Operation]], bool]
+    ) -> None:
+        """`refused` says of what was built for a call that this is to stay one."""
         self.b = b
+        self._refused = refused
         self.pairs: dict[SSAValue, Pair] = {}
+        self._floats: dict[SSAValue, Value] = {}
+        """The tensors that pairs are read through."""
         self.values = Values(self.tensor)
         self._remake = remake
 
@@ -51,18 +68,29 @@ class Pairs:
         known = self.pairs.get(value)
         if known is None:
             t = _packed_type(cast(TensorType, value.type))
-            known = unpacked(Value(self.b, self._view("aten.view_as_real", self.values[value], t)))
-            self.pairs[value] = known
+            self._floats[value] = floats = Value(self.b, self._view("aten.view_as_real", self.values[value], t))
+            known = self.pairs[value] = unpacked(floats)
         return known
 
     def tensor(self, value: SSAValue) -> SSAValue:
         """A complex value of which there is only the pair, as a tensor: a view stays one."""
         owner, t = value.owner, cast(TensorType, value.type)
         if isinstance(owner, AtenOp) and _aliases(owner):
-            self._remake(owner, self.values)
+            self._remake_view(owner)
             return self.values.pop(value)
         floats = packed(self.b, self.pairs[value], _packed_type(t))
         return self._view("aten.view_as_complex", floats.ssa, t)
+
+    def _remake_view(self, op: AtenOp) -> None:
+        """An operator that is a view without saying so (`unsafe_split`, `_unsafe_view`) as the view that it is."""
+        cls = None if op.schema.is_view else lookup(op.name.replace("unsafe_", "").replace("._view", ".view"))
+        if cls is None:
+            self._remake(op, self.values)
+            return
+        said = cls.call(op.args(), [r.type for r in op.results], op.location)
+        self._remake(said, self.values)
+        self.values.update((r, self.values.pop(made)) for r, made in zip(op.results, said.results, strict=True))
+        said.erase()
 
     def _view(self, name: str, operand: SSAValue, type: TensorType) -> SSAValue:
         cls = lookup(name)
@@ -75,8 +103,29 @@ class Pairs:
 
     def lower(self, op: AtenOp) -> bool:
         """Build prims for a call on complex tensors; False where it is to stay a call."""
-        if not takes_pairs(op) or not _has_pairs(op) or not _one_device(op) or introduces_sizes(op):
+        if not _has_pairs(op) or not _one_device(op) or introduces_sizes(op):
             return False
+        if op.name == COPY:
+            return self._copy_into(op)
+        return self._by_rule(op) if takes_pairs(op) else self._by_reference(op)
+
+    def _copy_into(self, op: AtenOp) -> bool:
+        """The floats of a tensor are what is written."""
+        x, source, non_blocking = op.args()
+        t = cast(TensorType, cast(SSAValue, x).type)
+        if t.dtype not in PARTS or not all(map(_leaves, op.results[0].uses)) or overlaps(t) or t.numel == 0:
+            return False
+        self.pair(cast(SSAValue, x))
+        floats = self._floats.get(cast(SSAValue, x))
+        if floats is None:  # it is none of the caller's
+            return False
+        value = with_real(self._argument(source), PARTS[t.dtype]).expand(t.shape)
+        new = packed(self.b, value, floats.type)
+        self.b.ops.append(type(op).call([floats.ssa, new.ssa, non_blocking], [floats.type], op.location))
+        self.values[op.results[0]] = self.values[cast(SSAValue, x)]
+        return True
+
+    def _by_rule(self, op: AtenOp) -> bool:
         b = self.b
         args = [self._argument(a) for a in op.args()]
         mark, constants = len(b.ops), b.constants
@@ -84,7 +133,7 @@ class Pairs:
             result = COMPLEX[op.name](Call(b, op), *(a.opmath() if isinstance(a, Pair) else a for a in args))
         else:
             result = self._part_by_part(op, args)
-        if result is NotImplemented:
+        if result is NotImplemented or self._refused(b.ops[mark:]):
             b.rewind(mark, constants)
             return False
         results = (result,) if isinstance(result, (Pair, Value)) else result
@@ -100,6 +149,45 @@ class Pairs:
             else:
                 self.values[r] = finish(value, t, new, _aliases(op))
         return True
+
+    def _by_reference(self, op: AtenOp) -> bool:
+        """By torch's decomposition, where each call in it has a rule."""
+        calls = reference(op, DTYPES)
+        if calls is None:
+            return False
+        b = self.b
+        for v in op.operands:
+            self._argument(v)  # is read before what may be dropped again
+        mark, constants = len(b.ops), b.constants
+        *calls, last = calls
+        found = all(self.lower(call) or self._of_reals(call) for call in calls if isinstance(call, AtenOp))
+        if found and not self._refused(b.ops[mark:]):
+            new = set(b.ops[mark:])
+            for v, r in zip(last.operands, op.results, strict=True):
+                t = cast(TensorType, r.type)
+                if t.dtype in PARTS:
+                    self.pairs[r] = self.pair(v).to(PARTS[t.dtype], rounding=True)
+                else:
+                    self.values[r] = finish(Value(b, self.values[v]), t, new, False)
+        else:
+            b.rewind(mark, constants)
+        last.erase()
+        for call in reversed(calls):
+            for r in call.results:
+                self.pairs.pop(r, None)
+                self.values.pop(r, None)
+            call.erase()
+        return found
+
+    def _of_reals(self, op: AtenOp) -> bool:
+        """As `lower`, for a call that has no complex tensors."""
+
+        def value(v: SSAValue) -> Value:
+            return Value(self.b, self.values[v])
+
+        replaced = decompose(self.b, op, value) or decompose_by_reference(self.b, op, value)
+        self.values.update(zip(op.results, replaced or (), strict=False))
+        return replaced is not None
 
     def _argument(self, arg: Any) -> Any:
         if isinstance(arg, SSAValue):
@@ -130,9 +218,13 @@ def _aliases(op: AtenOp) -> bool:
     return op.schema.is_view or (op.name in RULES and RULES[op.name].alias)
 
 
+def _leaves(use: Use) -> bool:
+    return isinstance(use.operation, ReturnOp)
+
+
 def takes_pairs(op: Operation) -> bool:
     """Whether an op will read the pair of a complex operand rather than the tensor, as far as its name tells."""
-    return isinstance(op, AtenOp) and (op.name in COMPLEX or op.name in PARTWISE)
+    return isinstance(op, AtenOp) and (op.name in COMPLEX or op.name in PARTWISE or op.name == COPY)
 
 
 def _has_pairs(op: AtenOp) -> bool:
@@ -140,11 +232,7 @@ def _has_pairs(op: AtenOp) -> bool:
     types = [v.type for v in (*op.operands, *op.results) if isinstance(v.type, TensorType)]
     if not any(is_complex(t.dtype) for t in types) or any(isinstance(r.type, NoneType) for r in op.results):
         return False
-    return all(
-        (t.dtype in PARTS or t.dtype in COMPUTE_DTYPES)
-        and all(type(d) is int or has_code(d) for d in (*t.shape, *t.strides))
-        for t in types
-    )
+    return all(t.dtype in DTYPES and all(type(d) is int or has_code(d) for d in (*t.shape, *t.strides)) for t in types)
 
 
 def _one_device(op: AtenOp) -> bool:

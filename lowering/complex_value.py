@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ..dialects import prims
@@ -32,6 +32,10 @@ class Pair(NamedTuple):
 
     def expand(self, shape: Sequence[Dim]) -> Pair:
         return Pair(self.re.expand(shape), self.im.expand(shape))
+
+    def each(self, function: Callable[[Value], Value]) -> Pair:
+        """What it makes of both parts."""
+        return Pair(function(self.re), function(self.im))
 
     def to(self, part: str, *, rounding: bool = False) -> Pair:
         return Pair(self.re.to(part, rounding=rounding), self.im.to(part, rounding=rounding))
@@ -91,6 +95,9 @@ class Pair(NamedTuple):
 
     # Tests
 
+    def is_nan(self) -> Value:
+        return self.re.isnan() | self.im.isnan()
+
     def is_zero(self) -> Value:
         return self.re.eq(0.0) & self.im.eq(0.0)
 
@@ -114,6 +121,12 @@ class Pair(NamedTuple):
         size, (cos, sin) = self.re.exp(), _turn(self.im)
         real = self.im.eq(0.0)
         return Pair(real.where(size, size * cos), real.where(self.im, size * sin))
+
+    def exp_of_infinite(self) -> Pair:
+        """e^self where re is inf: no part is NaN because of a cosine or sine that is 0."""
+        nowhere = self.im.isnan() | self.im.isinf()
+        cos, sin = (t.eq(0.0).where(0.0, t * math.inf) for t in _turn(self.im))
+        return Pair(nowhere.where(math.inf, cos), nowhere.where(math.nan, sin))
 
     def log(self) -> Pair:
         return Pair(self.magnitude().log(), self.angle())

@@ -20,9 +20,6 @@ from . import complex_inverses
 from .complex_value import PARTS, Pair, with_real
 from .decomposition import Call
 from .decompositions_pointwise import LARGEST, finite
-from .decompositions_reductions import dims_in, divide_by_count, sum_over
-from .decompositions_reductions import var as var_of_reals
-from .decompositions_reductions import vector_norm as norm_of_reals
 from .prims_builder import Builder, Value
 from .promotion import opmath, result_dtype
 
@@ -203,6 +200,21 @@ def sgn(a: Pair) -> Pair:
     return Pair(zero.where(0.0, a.re / size), zero.where(0.0, a.im / size))
 
 
+@complex_pointwise("aten.logaddexp")
+def logaddexp(a: Pair, b: Pair) -> Pair:
+    """log(e^a + e^b), from the one with the larger real part; as ATen where real parts are infinite."""
+    one, other = a.is_nan(), b.is_nan()
+    low = other | (~one & ~(a.re < b.re))
+    high = other | (~one & ~(a.re >= b.re))
+    small, large = b.where(low, a), b.where(high, a)
+    less = small.minus(large)
+    apart = large.where(less.re.eq(-math.inf), complex_inverses.log1p(less.exp()).plus(large))
+    both = large.re.isinf() & small.re.eq(large.re)
+    infinite = small.exp_of_infinite().plus(large.exp_of_infinite()).log()
+    result = small.where(both & (large.re < 0.0), infinite.where(both, apart))
+    return a.full(complex(math.nan, math.nan)).where(one | other, result)
+
+
 # Parts
 
 
@@ -274,7 +286,7 @@ def ne(a: Pair, b: Any) -> Value:
 
 @complex_pointwise("aten.isnan")
 def isnan(a: Pair) -> Value:
-    return a.re.isnan() | a.im.isnan()
+    return a.is_nan()
 
 
 @complex_pointwise("aten.isinf")
@@ -343,40 +355,3 @@ def eye(call: Call, *rest: Any) -> Pair:
 def nan_to_num(call: Call, x: Pair, *rest: Any) -> Any:
     largest = LARGEST[x.re.dtype]
     return Pair(finite(x.re, largest, *rest), finite(x.im, largest, *rest))
-
-
-# Reductions
-
-
-@complex_rule("aten.any", "aten.any.dim", "aten.any.dims", "aten.all", "aten.all.dim", "aten.all.dims")
-def truth(call: Call, x: Pair, dims: Any = None, keepdim: bool = False) -> Value:
-    over = dims_in(x.re, dims) if dims != () else []
-    y = ~x.is_zero()
-    return y.reduce(call.op.name.split(".")[1], over, keepdim=keepdim) if over else y
-
-
-@complex_rule("aten.count_nonzero", "aten.count_nonzero.dim_IntList")
-def count_nonzero(call: Call, x: Pair, dims: Any = None) -> Value:
-    over = dims_in(x.re, dims)
-    y = (~x.is_zero()).to("i64")
-    return y.reduce("sum", over) if over else y
-
-
-@complex_rule("aten.linalg_vector_norm")
-def vector_norm(call: Call, x: Pair, *rest: Any) -> Any:
-    """That of the magnitudes."""
-    return norm_of_reals(call, x.magnitude(), *rest)
-
-
-@complex_rule("aten.var.correction", "aten.std.correction")
-def var(call: Call, x: Pair, dims: Any, correction: Any, keepdim: bool) -> Any:
-    """That of the real parts and that of the imaginary parts, added."""
-    y = var_of_reals(call, x.re, dims, correction, keepdim) + var_of_reals(call, x.im, dims, correction, keepdim)
-    return y.sqrt() if "std" in call.op.name else y
-
-
-@complex_rule("aten.var_mean.correction", "aten.std_mean.correction")
-def var_mean(call: Call, x: Pair, dims: Any, correction: Any, keepdim: bool) -> Any:
-    over = dims_in(x.re, dims)
-    mean = Pair(*(divide_by_count(sum_over(part, over, keepdim), part.count(over)) for part in x))
-    return var(call, x, dims, correction, keepdim), mean

@@ -42,7 +42,8 @@ def may_overwrite(kernel: KernelOp, source: int, out: int) -> bool:
     if any(op.indices for op, _ in loads):
         return False
     grid = frozenset(expr.symbol(name) for name in kernel.grid.names)
-    return all(_same_point(load, store) or _earlier_loop(load, store, grid) for _, load in loads for store in stores)
+    fine = (_apart, _same_point, lambda load, store: _earlier_loop(load, store, grid))
+    return all(any(rule(load, store) for rule in fine) for _, load in loads for store in stores)
 
 
 def without_copies(kernel: KernelOp, source: int, out: int, name: str) -> KernelOp | None:
@@ -83,9 +84,32 @@ def _accesses(
             yield from _accesses(op.body.block, (*path, i), (*loops, op))
 
 
+def _apart(load: _Access, store: _Access) -> bool:
+    """They are never at one element: some index is in other bounds."""
+    pairs = ((_bounds(e, load), _bounds(f, store)) for e, f in zip(load.index, store.index, strict=True) if e is not f)
+    return any(a and b and (a[1] <= b[0] or b[1] <= a[0]) for a, b in pairs)
+
+
+def _bounds(e: Any, access: _Access) -> tuple[int, int] | None:
+    """The least value of an index and the end of its values, where these are known: of a number, or a dim."""
+    if isinstance(e, (int, sympy.Integer)):
+        return int(e), int(e) + 1
+    dims = (d for loop in access.loops if isinstance(loop, ForOp) for d in loop.dims if d.symbol == e)
+    return next(((d.lo, d.hi) for d in dims if isinstance(d.lo, int) and isinstance(d.hi, int)), None)
+
+
 def _same_point(load: _Access, store: _Access) -> bool:
     """The load stands before the store in one iteration, at the same index."""
-    return load.loops == store.loops and load.index == store.index and load.path < store.path
+
+    def same(e: Any, f: Any) -> bool:
+        a = _bounds(e, load)
+        return e == f or (a is not None and a[1] - a[0] == 1 and a == _bounds(f, store))
+
+    return (
+        load.loops == store.loops
+        and load.path < store.path
+        and all(same(e, f) for e, f in zip(load.index, store.index, strict=True))
+    )
 
 
 def _earlier_loop(load: _Access, store: _Access, grid: frozenset[sympy.Symbol]) -> bool:

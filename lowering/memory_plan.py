@@ -92,7 +92,7 @@ class MemoryPlan:
         destination, source = copy.args()[:2]
         result = whole(source) if isinstance(source, SSAValue) else source
         memory = self.lifetimes.own(result) if isinstance(result, SSAValue) else None
-        if memory is None or memory.returned or memory.kept or destination is not target.value:
+        if memory is None or memory.returned or memory.kept or _seen(cast(SSAValue, destination)) is not target.value:
             return
         op = memory.value.owner
         if not isinstance(op, LaunchOp) or source.type != destination.type:
@@ -105,7 +105,7 @@ class MemoryPlan:
         out = list(op.res).index(cast(Any, result))
         reads = [i for i, v in enumerate(op.args) if target in self.lifetimes.of.get(v, ())]
         for i in reads:
-            if whole(op.args[i]) is not target.value or not self._may_overwrite(op, i, out, target):
+            if whole(op.args[i]) is not destination or not self._may_overwrite(op, i, out, target):
                 return
         if result in self.written:
             return
@@ -243,6 +243,12 @@ class MemoryPlan:
             elif isinstance(a.type, SymType):
                 found |= expr.symbols(a.type.expr)
         return frozenset(found)
+
+
+def _seen(value: SSAValue) -> SSAValue:
+    """The complex tensor of which these are the floats; any other value is itself."""
+    owner = value.owner
+    return owner.operands[0] if isinstance(owner, AtenOp) and owner.name == "aten.view_as_real" else value
 
 
 def _size(memory: Memory) -> Dim:

@@ -34,16 +34,18 @@ _COPIES = (
     *("_unsafe_index.Tensor", "take", "index_select", "embedding", "scatter.src", "index_copy"),
     *("index_fill.int_Tensor", "masked_scatter", "reflection_pad1d", "reflection_pad2d"),
     *("reflection_pad3d", "replication_pad1d", "replication_pad2d", "replication_pad3d"),
+    "channel_shuffle",
     *("zeros", "zeros_like", "new_zeros", "zero", "empty.memory_format", "empty_like", "new_empty", "empty_strided"),
     *("new_empty_strided", "empty_permuted", "fill.Tensor"),
 )
 _WITH_NUMBERS = (
     *("full", "full_like", "fill.Scalar", "new_full", "scalar_tensor", "constant_pad_nd", "where.ScalarSelf"),
     *("where.ScalarOther", "where.Scalar", "masked_fill.Scalar", "scatter.value", "index_fill.int_Scalar"),
+    *("_unsafe_masked_index", "block_diag", "im2col"),
 )
 _SUMS = (
     *("neg", "sum", "sum.dim_IntList", "mean", "mean.dim", "cumsum", "trace", "diff", "scatter_add", "index_put"),
-    *("_unsafe_index_put", "unfold_backward"),
+    *("_unsafe_index_put", "unfold_backward", "_unsafe_masked_index_put_accumulate", "put"),
 )
 
 MOVES: Final = frozenset(f"aten.{name}" for name in (*_VIEWS, *_COPIES))

@@ -7,7 +7,7 @@ Where one of them has none, the op stays one call: several calls would be slower
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final, cast
 
@@ -24,6 +24,7 @@ from ..dialects.literal import HOLE
 from ..dialects.schema import Argument, normalize
 from ..dialects.tensor import DTYPE_OF_TORCH, TORCH_DTYPES, TensorType
 from .decomposition import RULES, decompose, finish
+from .decompositions_complex import COMPLEX
 from .prims_builder import Builder, Value
 from .promotion import COMPUTE_DTYPES
 
@@ -49,11 +50,7 @@ milliseconds.
 
 def decompose_by_reference(b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> list[SSAValue] | None:
     """As `decompose`, by torch's decomposition of `op`; None where there is none, or a call in it has no rule."""
-    if op.name in RULES or op.name in KEPT or not op.schema.is_pure or op.overload not in _table():
-        return None
-    signature = _signature(op)
-    graph = None if signature is None else _traced(op.overload, *signature)
-    ops = None if graph is None else _import(graph, op)
+    ops = None if op.name in RULES else reference(op, COMPUTE_DTYPES)
     if ops is None:
         return None
     mark, constants = len(b.ops), b.constants
@@ -65,6 +62,17 @@ def decompose_by_reference(b: Builder, op: AtenOp, value_of: Callable[[SSAValue]
     return results
 
 
+def reference(op: AtenOp, dtypes: Container[str]) -> list[Operation] | None:
+    """The calls of torch's decomposition of `op`, on its operands, and a `func.return` of what stands for its results.
+    None where there is none, or a tensor has another dtype than these. The caller erases them.
+    """
+    if op.name in KEPT or not op.schema.is_pure or op.overload not in _table():
+        return None
+    signature = _signature(op, dtypes)
+    graph = None if signature is None else _traced(op.overload, *signature)
+    return None if graph is None else _import(graph, op)
+
+
 @cache
 def _table() -> dict[Any, Callable[..., Any]]:
     from torch._decomp import decomposition_table
@@ -72,16 +80,16 @@ def _table() -> dict[Any, Callable[..., Any]]:
     return decomposition_table
 
 
-def _signature(op: AtenOp) -> tuple[tuple[TensorType, ...], tuple[Any, ...]] | None:
+def _signature(op: AtenOp, dtypes: Container[str]) -> tuple[tuple[TensorType, ...], tuple[Any, ...]] | None:
     """What the trace depends on: types of the operands, and the arguments with `HOLE` for these. None where a size is a
-    symbol, or prims do not compute with a dtype.
+    symbol, or a dtype is another.
     """
     types: list[TensorType] = []
     for v in (*op.operands, *op.results):
         t = v.type
         if isinstance(t, NoneType):
             continue
-        if not isinstance(t, TensorType) or t.dtype not in COMPUTE_DTYPES:
+        if not isinstance(t, TensorType) or t.dtype not in dtypes:
             return None
         if not all(isinstance(d, int) for d in (*t.shape, *t.strides)):
             return None
@@ -114,7 +122,9 @@ def _traced(overload: Any, types: tuple[TensorType, ...], templates: tuple[Any, 
 
 
 def _has_rule(target: Any) -> bool:
-    return isinstance(target, torch._ops.OpOverload) and (op_name(target) in RULES or target in _table())
+    return isinstance(target, torch._ops.OpOverload) and (
+        op_name(target) in RULES or op_name(target) in COMPLEX or target in _table()
+    )
 
 
 def _fake(t: TensorType) -> torch.Tensor:
@@ -142,9 +152,7 @@ def _to_torch(template: Any, a: Argument, operands: Any) -> Any:
 
 
 def _import(graph: GraphModule, op: AtenOp) -> list[Operation] | None:
-    """The calls of the graph on the operands of `op`, and a `func.return` of what stands for its results; None where it
-    holds more than calls.
-    """
+    """As `reference`; None where the graph holds more than calls."""
     values: dict[Node, Any] = {}
     operands = iter(op.operands)
     ops: list[Operation] = []

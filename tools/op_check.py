@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -253,7 +254,8 @@ class Call:
         strides = self.mode != "gradient"
         compare(actual, expected, values=values, exact=self.exact, nearby=self.nearby, strides=strides)
         for i, (a, e) in enumerate(zip(our_inputs, eager_inputs, strict=True)):
-            compare([a], [e], values=values, exact=lambda: [], what=f"input {i} after the call")
+            after = partial(self.exact_input, i)
+            compare([a], [e], values=values, exact=after, what=f"input {i} after the call")
         if (found := aliases(actual, our_inputs)) != (wanted := aliases(expected, eager_inputs)):
             raise Mismatch(f"results share memory with inputs {found}, eager's with {wanted}")
         return capture.calls()
@@ -306,25 +308,30 @@ class Call:
                 moved = value.detach() * (1 + noise * torch.finfo(value.dtype).eps)
                 return moved.requires_grad_(value.requires_grad)
 
-            yield self._results_of(off)
+            yield pytree.tree_leaves(self._run_with(off)[1])
 
     def exact(self) -> list[Any]:
         """The results in float64."""
+        return pytree.tree_leaves(self._run_with(self._wide)[1])
 
-        def wide(value: Any) -> Any:
-            if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
-                return torch.float64 if isinstance(value, torch.dtype) and value.is_floating_point else value
-            dtype = torch.complex128 if value.is_complex() else torch.float64
-            return value.detach().to(dtype).requires_grad_(value.requires_grad)
+    def exact_input(self, i: int) -> list[Any]:
+        """An input after the call in float64."""
+        return [self._run_with(self._wide)[0][i]]
 
-        return self._results_of(wide)
+    @staticmethod
+    def _wide(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
+            return torch.float64 if isinstance(value, torch.dtype) and value.is_floating_point else value
+        dtype = torch.complex128 if value.is_complex() else torch.float64
+        return value.detach().to(dtype).requires_grad_(value.requires_grad)
 
-    def _results_of(self, change: Callable[[Any], Any]) -> list[Any]:
-        """What eager makes of arguments that are changed."""
+    def _run_with(self, change: Callable[[Any], Any]) -> tuple[list[torch.Tensor], Any]:
+        """Arguments that are changed, after the call, and what eager makes of them."""
         args, kwargs = pytree.tree_unflatten([change(v) for v in self.flat], self.spec)
         call = Call(self.f, args, kwargs, self.mode, self.random)
+        inputs: list[torch.Tensor] = copies([call.flat[i] for i in call.places])
         with torch.set_grad_enabled(self.mode == "gradient"):
-            return pytree.tree_leaves(self.results(call, [call.flat[i] for i in call.places]))
+            return inputs, self.results(call, inputs)
 
 
 class Capture:

@@ -60,3 +60,42 @@ func.func @halves(%x: !sym.t<[4], c32>, %y: !sym.t<[4], c32>) -> !sym.t<[4], c32
   %r = aten.add.Tensor(%x, %y) : (!sym.t<[4], c32>, !sym.t<[4], c32>) -> !sym.t<[4], c32>
   func.return %r : !sym.t<[4], c32>
 }
+
+// What has no rule for pairs is torch's own decomposition, where each call in it has one.
+// CHECK-LABEL: func.func @reference(
+// CHECK-NOT: aten.sinc
+// CHECK: prims.select
+// CHECK: func.return
+func.func @reference(%x: !sym.t<[4], c64>) -> !sym.t<[4], c64> {
+  %r = aten.sinc(%x) : (!sym.t<[4], c64>) -> !sym.t<[4], c64>
+  func.return %r : !sym.t<[4], c64>
+}
+
+// Nothing is left of it where one has none.
+// CHECK-LABEL: func.func @no_reference(
+// CHECK-NEXT: [[R:%\w+]] = aten.logcumsumexp(%x, 0)
+// CHECK-NEXT: func.return [[R]]
+func.func @no_reference(%x: !sym.t<[4], c64>) -> !sym.t<[4], c64> {
+  %r = aten.logcumsumexp(%x, 0) : (!sym.t<[4], c64>) -> !sym.t<[4], c64>
+  func.return %r : !sym.t<[4], c64>
+}
+
+// A copy into a tensor is one into its floats.
+// CHECK-LABEL: func.func @written(
+// CHECK-NEXT: [[F:%\w+]] = aten.view_as_real(%x)
+// CHECK: [[P:%\w+]] = prims.cat
+// CHECK-NEXT: aten.copy_([[F]], [[P]]) : (!sym.t<[4, 2], f32>, !sym.t<[4, 2], f32>) -> !sym.t<[4, 2], f32>
+func.func @written(%x: !sym.t<[4], c64>) {
+  %y = aten.conj_physical(%x) : (!sym.t<[4], c64>) -> !sym.t<[4], c64>
+  %r = aten.copy_(%x, %y) : (!sym.t<[4], c64>, !sym.t<[4], c64>) -> !sym.t<[4], c64>
+  func.return
+}
+
+// An operator that is a view without saying so leaves as the view.
+// CHECK-LABEL: func.func @unsafe(
+// CHECK: aten.split.Tensor(%x, 2)
+// CHECK-NEXT: func.return
+func.func @unsafe(%x: !sym.t<[4], c64>) -> (!sym.t<[2], c64>, !sym.t<[2], c64>) {
+  %a, %b = aten.unsafe_split.Tensor(%x, 2, 0) : (!sym.t<[4], c64>) -> (!sym.t<[2], c64>, !sym.t<[2], c64>)
+  func.return %a, %b : !sym.t<[2], c64>, !sym.t<[2], c64>
+}

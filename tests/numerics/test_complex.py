@@ -26,6 +26,7 @@ NATIVE = {
     ),
     *("mean", "mul", "neg", "permute", "pow", "real", "imag", "reciprocal", "rsqrt", "sgn", "sigmoid", "sin", "sinh"),
     *("acos", "acosh", "asin", "asinh", "atan", "atanh", "expm1", "log1p", "std_mean"),
+    *("index_add", "index_put", "put", "scatter_add", "_unsafe_masked_index", "nn.functional.unfold"),
     *("sqrt", "square", "sub", "sum", "tan", "tanh", "transpose", "tril", "view_as_real", "where"),
 }
 OPERATORS = {name_of(op): op for op in operators() if name_of(op) in NATIVE}
@@ -154,3 +155,52 @@ def test_windows_of_one_for_all() -> None:
     """istft adds up the windows of one row for a batch of them."""
     x = torch.randn(1, 6, 8)
     assert check_call(lambda x: torch.ops.aten.unfold_backward(x, [3, 18], 1, 8, 2), (x,)) == []
+
+
+BY_REFERENCE = {"addr", "dist", "ldexp", "linalg.cross", "linspace", "logspace", "logsumexp", "renorm", "sinc", "norm"}
+OTHERS = {"block_diag", "cumprod", "kron", "logaddexp", "prod", "rand_like", "randn_like", "scatter", "unsafe_split"}
+KNOWN = {name_of(op): op for op in operators() if name_of(op) in BY_REFERENCE | OTHERS}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", sorted(BY_REFERENCE | (OTHERS - {"prod", "scatter"})))
+def test_of_known_sizes(name: str) -> None:
+    outcome = check(KNOWN[name], torch.complex64, 2, "forward")
+    assert outcome.status == "native", f"{outcome.status}: {outcome.reason} {outcome.calls}"
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 13])
+def test_products_of_numbers(n: int) -> None:
+    """By halves, whole or not; with infinite numbers beside."""
+    x = numbers(3, n, 2)
+    assert check_call(lambda x: (x.prod(1), x[0].prod(), x.cumprod(1), x.prod(1, keepdim=True)), (x,)) == []
+    x[0, 0] = complex(float("inf"), 0.0)
+    assert check_call(lambda x: (x.prod(1), x.cumprod(1)), (x,)) == []
+
+
+def test_many_numbers_are_multiplied_by_call() -> None:
+    assert check_call(lambda x: x.prod(0), (numbers(65, 2),)) == ["aten.prod.dim_int"]
+
+
+def test_logaddexp_of_special_values() -> None:
+    """As eager, but of denormal sums, of which its log1p is NaN."""
+    inf, nan = float("inf"), float("nan")
+    values = [0.0, -0.0, 1.0, -1.5, inf, -inf, nan, 1e30]
+    x = torch.tensor([complex(a, b) for a in values for b in values], dtype=torch.complex64)
+    pairs = torch.cartesian_prod(x, x)
+    assert check_call(torch.logaddexp, (pairs[:, 0], pairs[:, 1])) == []
+
+
+def test_written_in_place() -> None:
+    """The floats of an argument are written, after all that its old values are read for."""
+    x, y = numbers(5, 4), numbers(4)
+
+    def f(x: torch.Tensor, y: torch.Tensor) -> Any:
+        before = x * 2
+        x.mul_(y).add_(1j)
+        return before, x.sum(), x.t()
+
+    for given in (x, x.t().contiguous().t(), numbers(10, 4)[::2]):
+        assert set(check_call(f, (given, y))) <= {"aten.copy_"}
+    assert check_call(lambda x, y: x.add_(y), (x, y)) == []
+    assert check_call(lambda x, y: x.copy_(y.real), (x, y)) == []
