@@ -15,8 +15,9 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule
 
 from ..lowering.options import Options
+from .aliases import NotFunctional, Views, take_views, written_inputs
 from .attention_masks import without_needless_masks
-from .compiled import CompiledGraph, EagerGraph, without_wrapper
+from .compiled import CompiledGraph, EagerGraph, entry
 from .freezing import mark_frozen, module_state
 from .module_names import module_name
 from .outputs import OutputRecipe
@@ -24,6 +25,7 @@ from .timing import table, timed, with_rest
 from .torch_compat import (
     CacheableCompiler,
     OutputCode,
+    TorchDynamoException,
     aot_compile,
     cached,
     hold_cached,
@@ -73,6 +75,9 @@ class Compilation(Protocol):
         ...
 
 
+UNEXPRESSED = (RuntimeError, AssertionError, NotImplementedError)
+"""What AOTAutograd raises of programs that it cannot trace."""
+
 Compile = Callable[["ModuleOp", Options], Compilation]
 
 
@@ -116,6 +121,8 @@ class Backend:
         self.cacheable = version is not None and watch is None
         self.saved: list[str] = []
         """What the partition told about the graph whose forward is compiled next."""
+        self.graphs = 0
+        """How many graphs AOTAutograd has given to `compile_graph`."""
         self.forward_outputs = 0
         """How many outputs of that forward are the program's; the others are the backward's."""
 
@@ -135,13 +142,24 @@ class Backend:
         def compile() -> Callable[..., Any]:
             return aot_compile(graph, example_inputs, *compilers, partition=self.partition)
 
-        if not self.cacheable:
-            return without_wrapper(compile, example_inputs)
-        # What AOTAutograd's key must contain beside the graph: the compiler and what it was asked for.
-        asked = replace(self.options, timing=False)
-        tag = hashlib.sha256(f"{self.version}|{asked!r}".encode()).hexdigest()[:32]
-        with cached(f"lamella-{tag}"):
-            return without_wrapper(compile, example_inputs)
+        count = self.graphs
+        try:
+            if not self.cacheable:
+                return entry(compile, graph.forward, example_inputs)
+            # What AOTAutograd's key must contain beside the graph: the compiler and what it was asked for.
+            asked = replace(self.options, timing=False)
+            tag = hashlib.sha256(f"{self.version}|{asked!r}".encode()).hexdigest()[:32]
+            with cached(f"lamella-{tag}"):
+                return entry(compile, graph.forward, example_inputs)
+        except NotFunctional as error:
+            reason = f"AOTAutograd cannot express the aliases of this program: {error}"
+        except UNEXPRESSED as error:
+            if self.graphs > count or isinstance(error, TorchDynamoException):
+                raise
+            reason = f"AOTAutograd does not take this program: {str(error).strip().splitlines()[0]}"
+        log.warning("a graph runs eagerly: %s", reason)
+        self.tell("inference", graph, None, reason)
+        return graph.forward
 
     def partition(self, joint: GraphModule, inputs: Sequence[Any], **settings: Any) -> tuple[GraphModule, GraphModule]:
         """The forward and the backward of AOTAutograd's joint graph."""
@@ -167,6 +185,8 @@ class Backend:
         TorchDynamo's graph, `state` are the positions of its parameters and buffers where these are frozen.
         """
         steps, whole = dict[str, float](), dict[str, float]()
+        self.graphs += 1
+        views, written = (None, None) if kind == "backward" else (take_views(graph), written_inputs(graph))
         with timed(whole, "all"), timed(steps, "loading the IR"):
             from ..dialects import lazy_formats as lazy_formats  # before any of xDSL's dialects
             from .graph_parts import UnsupportedGraph
@@ -177,7 +197,7 @@ class Backend:
                 with timed(steps, "import"):
                     imported = import_graph(graph, _placeholder_names(graph, names))
             except UnsupportedGraph as error:
-                return self.compile_pieces(graph, kind, str(error))
+                return self.compile_pieces(graph, kind, str(error), views, written)
             try:
                 if others := {d for d in imported.devices if d.partition(":")[0] not in DEVICES}:
                     raise UnsupportedGraph(f"tensors of {' and '.join(sorted(others))} are not compiled")
@@ -189,17 +209,19 @@ class Backend:
             except UnsupportedGraph as error:
                 log.warning("a graph runs eagerly: %s", error)
                 self.tell(kind, graph, None, str(error))
-                return EagerGraph(graph, str(error))
-        recipe = OutputRecipe(imported.outputs)
+                return EagerGraph(graph, str(error), views, written)
+        recipe = OutputRecipe(imported.outputs if views is None else views.outputs(imported.outputs))
         run, recording = self._recorded(kind, compilation, plan, recipe)
         self.tell(kind, graph, compilation, "", recording, with_rest(steps | compilation.times, whole["all"]))
         direct = kind == "inference" and leaves_nothing_to_do(graph)
-        compiled = CompiledGraph(run, recipe, imported.constants, direct)
+        compiled = CompiledGraph(run, recipe, imported.constants, direct, written)
         if kind == "backward" and self.cacheable and (release := hold_cached()) is not None:
             compiled.before_first_call(release)
         return compiled
 
-    def compile_pieces(self, graph: GraphModule, kind: str, reason: str) -> OutputCode:
+    def compile_pieces(
+        self, graph: GraphModule, kind: str, reason: str, views: Views | None, written: Sequence[int] | None
+    ) -> OutputCode:
         """A graph that cannot be imported as a whole: what lies between the calls that cannot is compiled."""
         from .graph_parts import UnsupportedGraph
         from .import_fx import import_graph
@@ -209,7 +231,7 @@ class Backend:
         if pieces is None:
             log.warning("a graph runs eagerly: %s", reason)
             self.tell(kind, graph, None, reason)
-            return EagerGraph(graph, reason)
+            return EagerGraph(graph, reason, views, written)
         if pieces.reasons:
             log.warning("a part of a graph runs eagerly: %s", "; ".join(pieces.reasons))
         for name, piece in pieces.native.items():
@@ -224,7 +246,7 @@ class Backend:
             pieces.replace(name, OutputRecipe(imported.outputs).wrap(compilation.graph, imported.constants))
         for piece in pieces.eager:
             self.tell(kind, piece, None, "; ".join(pieces.reasons))
-        return EagerGraph(pieces.graph, reason)
+        return EagerGraph(pieces.graph, reason, views, written)
 
     def _recording_plan(self, kind: str, imported: ImportedGraph) -> Arguments | str:
         """What a recording of the graph needs to know, or why there is none; "" for graphs of the CPU."""

@@ -6,23 +6,29 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
 import torch
 from torch.fx import GraphModule
 
-from .outputs import OutputRecipe
+from .aliases import Views
+from .outputs import Output, OutputRecipe
+from .overlap import unless_overlapping
 from .torch_compat import BypassCache, OutputCode, autocast_enabled, real_tensors
 
 
 class _Latest(threading.local):
-    """The graph that was compiled in this thread, or read from AOTAutograd's cache, last."""
+    """The graph that was compiled in this thread, or read from AOTAutograd's cache, last, but for backwards."""
 
-    graph: OutputCode | None = None
+    graph: CompiledGraph | EagerGraph | None = None
 
-    def take(self) -> OutputCode | None:
+    def note(self, graph: CompiledGraph | EagerGraph) -> None:
+        if graph.written is not None:
+            self.graph = graph
+
+    def take(self) -> CompiledGraph | EagerGraph | None:
         """That graph, once."""
         graph, self.graph = self.graph, None
         return graph
@@ -40,9 +46,12 @@ class CompiledGraph(OutputCode):
         recipe: OutputRecipe,
         constants: Sequence[torch.Tensor],
         direct: bool = False,
+        written: Collection[int] | None = None,
     ) -> None:
         super().__init__()
-        _latest.graph = self
+        self.written = written
+        """The inputs of TorchDynamo's graph that it, or AOTAutograd after it, writes; None for a backward."""
+        _latest.note(self)
         self._boxed_call = True  # on the instance: torch's wrappers copy `__dict__`
         self.compiled = compiled
         """`@main`: picklable for a graph that is to be cached."""
@@ -72,7 +81,7 @@ class CompiledGraph(OutputCode):
 
     def post_compile(self, example_inputs: Any, constants: Any, graph_kwargs: Any) -> None:
         """A graph has been read from the cache and is what runs from now on."""
-        _latest.graph = self
+        _latest.note(self)
 
     def __getstate__(self) -> dict[str, Any]:
         state = {name: value for name, value in self.__dict__.items() if name != "call"}
@@ -92,17 +101,28 @@ class CompiledGraph(OutputCode):
 
 
 class EagerGraph(OutputCode):
-    """A graph that this compiler cannot take, run node by node."""
+    """A graph that this compiler cannot take, run node by node; `views` are the outputs that are not in it, `written`
+    as of a `CompiledGraph`.
+    """
 
-    def __init__(self, graph: GraphModule, reason: str) -> None:
+    def __init__(self, graph: GraphModule, reason: str, views: Views | None, written: Collection[int] | None) -> None:
         super().__init__()
-        _latest.graph = self
+        self.written = written
+        _latest.note(self)
         self._boxed_call = True
         self.graph = graph
         self.reason = reason
+        self.call = self.run
+        if views is not None:
+            made = [Output.result(i) for i in range(views.count + len(views.read))]
+            self.call = OutputRecipe(views.outputs(made)).wrap(self.run)
 
     def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
         assert isinstance(inputs, list)
+        return self.call(inputs)
+
+    def run(self, inputs: list[Any]) -> Sequence[Any]:
+        """The outputs that are in the graph."""
         args = tuple(inputs)
         inputs.clear()
         return self.graph(*args)
@@ -114,18 +134,25 @@ class EagerGraph(OutputCode):
         """Nothing: such a graph is never read from a cache."""
 
 
-def without_wrapper(make: Callable[[], Callable[..., Any]], inputs: Sequence[Any]) -> Callable[..., Any]:
-    """`make()`, a callable from AOTAutograd, without AOTAutograd's part in its calls where that is to do nothing.
-
-    Its first call is made as it is: AOTAutograd looks at what custom operators return then. `inputs` are examples.
+def entry(
+    make: Callable[[], Callable[..., Any]], eager: Callable[..., Any], inputs: Sequence[Any]
+) -> Callable[..., Any]:
+    """`make()`, a callable that AOTAutograd makes of a graph of TorchDynamo, without AOTAutograd's part in its calls
+    where that is to do nothing, and `eager`, which is the graph, for arguments that share memory which is written.
+    `inputs` are examples.
     """
     _latest.take()
     wrapped = make()
-    graph = _latest.take()
-    if not isinstance(graph, CompiledGraph) or not graph.direct or autocast_enabled():
+    compiled = _latest.take()
+    if compiled is None or any(isinstance(value, (list, tuple, dict)) for value in inputs):
         return wrapped
-    if any(isinstance(value, (list, tuple, dict)) for value in inputs):
-        return wrapped
+    if isinstance(compiled, CompiledGraph) and compiled.direct and not autocast_enabled():
+        wrapped = _without_wrapper(wrapped, compiled)
+    return unless_overlapping(wrapped, eager, compiled.written or (), inputs)
+
+
+def _without_wrapper(wrapped: Callable[..., Any], graph: CompiledGraph) -> Callable[..., Any]:
+    """The first call is made as it is: AOTAutograd looks at what custom operators return then."""
 
     def first(*inputs: Any) -> Any:
         result = wrapped(*inputs)

@@ -12,12 +12,15 @@ import torch
 from torch._functorch import config as _config
 from torch._functorch import partitioners as _partitioners
 from torch._functorch.compile_utils import raise_getitems
-from torch.fx import GraphModule, Node
+from torch._guards import detect_fake_mode
+from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils.checkpoint import CheckpointPolicy
 
+from .aliases import NotFunctional
 from .joint_cse import eliminate_common_subexpressions
 from .joint_layout import with_channels_last
+from .torch_compat import InputMutationAOTOutput
 
 config: Any = _config
 partitioners: Any = _partitioners
@@ -69,6 +72,7 @@ class JointGraph:
         self.forward = frozenset(info.required_fw_nodes)
         self.backward = frozenset(info.required_bw_nodes)
         self.needs_tangents = frozenset(info.tangents_closure)
+        self._written = frozenset(n.name for n in _written(module))
 
     @property
     def has_backward(self) -> bool:
@@ -114,14 +118,55 @@ class JointGraph:
         backward = partitioners.reordering_to_mimic_autograd_engine(backward)
         halves = (raise_getitems(forward), raise_getitems(backward))
         thread = getattr(partitioners, "thread_graphsafe_rng_from_hops", None)
-        if thread is None:
-            return halves
-        return thread(halves[0], is_backward=False), thread(halves[1], is_backward=True)
+        if thread is not None:
+            halves = thread(halves[0], is_backward=False), thread(halves[1], is_backward=True)
+        self._save_as_given(halves[0])
+        return halves
 
     def split_by_position(self) -> tuple[GraphModule, GraphModule]:
         """Split a graph whose backward needs no gradients: as the nodes stand."""
         split = partitioners.default_partition
-        return split(self.module, self._inputs, **_given(split, **self._settings))
+        halves = split(self.module, self._inputs, **_given(split, **self._settings))
+        self._save_as_given(halves[0])
+        return halves
+
+    def _save_as_given(self, forward: GraphModule) -> None:
+        """Copies of what is saved and written: the backward, as the functional graph, is about what an argument was.
+
+        AOTAutograd saves the argument itself, whose write is the last thing that the forward does, or comes after it.
+        """
+        output, count = forward.graph.output_node(), self._settings["num_fwd_outputs"]
+        outputs: list[Any] = list(output.args[0])  # pyright: ignore
+        for i, saved in enumerate(outputs[count:], count):
+            if isinstance(saved, Node) and saved.op == "placeholder" and saved.name in self._written:
+                outputs[i] = _copied(forward.graph, saved)
+        output.args = (tuple(outputs),)
+        forward.recompile()
+
+
+def _written(module: GraphModule) -> list[Node]:
+    """The arguments that a joint graph writes, and those that AOTAutograd writes after it."""
+    described = module.graph.output_node().meta.get("desc") or ()
+    after = [d.mutated_input for d in described if isinstance(d, InputMutationAOTOutput)]
+
+    def is_written(node: Node) -> bool:
+        return any(user.target is torch.ops.aten.copy_.default and user.args[0] is node for user in node.users)
+
+    places = [n for n in module.graph.nodes if n.op == "placeholder"]
+    return [n for n in places if is_written(n) or n.meta.get("desc") in after]
+
+
+def _copied(graph: Graph, node: Node) -> Node:
+    value: torch.Tensor = node.meta["val"]
+    with detect_fake_mode([value]):  # pyright: ignore
+        copied = value.clone()
+    if copied.stride() != value.stride():
+        raise NotFunctional("its backward needs an argument that it writes, which has gaps or overlaps in memory")
+    with graph.inserting_before(next(n for n in graph.nodes if n.op != "placeholder")):
+        copy = graph.call_function(torch.ops.aten.clone.default, (node,))
+    copy.meta = {**node.meta, "val": copied}
+    copy.meta.pop("desc", None)
+    return copy
 
 
 def _holds_hooks(node: Node) -> bool:

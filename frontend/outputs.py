@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     import sympy
 
 Binding: TypeAlias = tuple[str, int, int]
-"""Where a symbol is found: ("value", input, 0), ("size", input, dim), ("stride", input, dim), ("result", result, 0) or
-("result size", result, dim).
+"""Where a symbol is found: ("value", input, 0), ("size", input, dim), ("stride", input, dim), ("offset", input, 0),
+("result", result, 0) or ("result size", result, dim).
 """
 
 _SOURCES = {
     **{"value": "a[{0}]", "size": "a[{0}].size({1})", "stride": "a[{0}].stride({1})"},
+    "offset": "a[{0}].storage_offset()",
     **{"result": "r[{0}]", "result size": "r[{0}].size({1})"},
 }
 
@@ -49,12 +50,46 @@ class Output:
 
     @staticmethod
     def expression(e: sympy.Basic, known: Mapping[sympy.Symbol, Binding]) -> Output:
-        from torch.utils._sympy.printers import PythonPrinter
-
-        source = PythonPrinter().doprint(e)
+        source = _printed(e)
         names = sorted(((s.name, known[s]) for s in e.free_symbols), reverse=True)  # pyright: ignore
         values = ", ".join(_SOURCES[kind].format(i, k) for _, (kind, i, k) in names)
         return Output(f"(lambda {', '.join(name for name, _ in names)}: {source})({values})")
+
+    @staticmethod
+    def view(
+        base: str,
+        dtype: torch.dtype,
+        numbers: tuple[Sequence[Any], Sequence[Any], Any],
+        relative: bool,
+        known: Mapping[sympy.Symbol, Binding],
+        values: Mapping[sympy.Symbol, str],
+    ) -> Output:
+        """A tensor in the memory of what the source `base` gives: sizes, strides, and the offset, `relative` to where
+        that begins. `values` are sources of symbols that are not `known`.
+        """
+        sizes, strides, offset = numbers
+        symbols = {s for n in (*sizes, *strides, offset) for s in getattr(n, "free_symbols", ())}
+        found = {s.name: values.get(s) or _SOURCES[known[s][0]].format(*known[s][1:]) for s in symbols}
+        begin = f"{base}.storage_offset() + {_printed(offset)}" if relative else _printed(offset)
+        lies = f"[{', '.join(map(_printed, sizes))}], [{', '.join(map(_printed, strides))}]"
+        made = f"within({base}, {dtype}, {lies}, {begin})"
+        names = sorted(found)
+        if not names:
+            return Output(made)
+        return Output(f"(lambda {', '.join(names)}: {made})({', '.join(found[n] for n in names)})")
+
+
+def _printed(e: sympy.Basic | int) -> str:
+    if isinstance(e, int):
+        return str(e)
+    from torch.utils._sympy.printers import PythonPrinter
+
+    return PythonPrinter().doprint(e)
+
+
+def within(base: torch.Tensor, dtype: torch.dtype, sizes: list[int], strides: list[int], offset: int) -> torch.Tensor:
+    """A tensor in the memory of another one."""
+    return torch.empty(0, dtype=dtype, device=base.device).set_(base.untyped_storage(), offset, sizes, strides)
 
 
 @dataclass(frozen=True)
@@ -92,7 +127,7 @@ class OutputRecipe:
         body = ", ".join(
             _READ.sub(lambda m: f"b[{reads.setdefault(m[0], len(reads))}]", o.source) for o in self.outputs
         )
-        names = {"math": math, "torch": torch}
+        names = {"math": math, "torch": torch, "within": within}
         before = eval(f"lambda a: [{', '.join(reads)}]", names)
         make = eval(f"lambda b, r: [{body}]", names)
 

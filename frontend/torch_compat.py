@@ -15,12 +15,19 @@ from torch._C._dynamo import eval_frame as _c_eval_frame
 from torch._dynamo import disable
 from torch._dynamo import eval_frame as _eval_frame_module
 from torch._dynamo import utils as _utils
+from torch._dynamo.exc import TorchDynamoException
 from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch import config as _functorch_config
 from torch._functorch._aot_autograd import graph_compile as _graph_compile
 from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCacheDetails
 from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache as BypassCache
-from torch._functorch._aot_autograd.descriptors import PlainAOTInput, PlainAOTOutput, TangentAOTInput
+from torch._functorch._aot_autograd.descriptors import (
+    InputMutationAOTOutput,
+    PlainAOTInput,
+    PlainAOTOutput,
+    TangentAOTInput,
+)
+from torch._functorch._aot_autograd.schemas import OutputType as _OutputType
 from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler as CacheableCompiler
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch._guards import TracingContext
@@ -48,18 +55,25 @@ _sources_of_kernels: Any = getattr(AOTAutogradCacheDetails, _SOURCES_OF_KERNELS,
 compiler_config: Any = torch.compiler.config
 
 __all__ = [
+    "ALIASES_OF_RESULTS",
     "BypassCache",
     "CacheableCompiler",
+    "InputMutationAOTOutput",
     "OutputCode",
+    "OutputType",
+    "TorchDynamoException",
     "aot_compile",
     "autocast_enabled",
     "cached",
+    "forward_metadata",
     "hold_cached",
     "is_marked",
     "is_plain_tensor",
     "leaves_nothing_to_do",
     "real_tensors",
+    "replayed",
     "symbol_hints",
+    "view_arguments",
     "with_effects",
 ]
 
@@ -100,6 +114,36 @@ def leaves_nothing_to_do(graph: Any) -> bool:
         for i, d in enumerate(descriptions)
     )
     return plain and not any(getattr(meta, name, None) for name in _EFFECTS) and meta.grad_enabled_mutation is None
+
+
+def forward_metadata() -> Any:
+    """What AOTAutograd noted about the program whose forward, or graph for inference, is being compiled. None where it
+    is asked without TorchDynamo, and where its inputs are not those of the graph: parts of tensor subclasses.
+    """
+    context = TracingContext.try_get()
+    meta: Any = context and context.fw_metadata
+    if meta is None or any(type(i).__name__ == "SubclassCreationMeta" for i in meta.subclass_inp_meta):
+        return None
+    return meta
+
+
+_c: Any = torch._C._functionalization  # pyright: ignore[reportAttributeAccessIssue]
+OutputType: Any = _OutputType
+ALIASES_OF_RESULTS = (
+    OutputType.alias_of_intermediate,
+    OutputType.alias_of_intermediate_save_as_output,
+    OutputType.alias_of_intermediate_base_is_user_output,
+)
+
+
+def replayed(base: torch.Tensor, sequence: Any) -> torch.Tensor:
+    """The views that functionalization noted, of another (fake) tensor."""
+    return _c.apply_view_meta_sequence(base, sequence.sequence)
+
+
+def view_arguments(step: Any, name: str) -> tuple[Any, ...]:
+    """The arguments of a step of such a sequence, () if it is not of operator `name`."""
+    return step.as_tuple() if type(step).__name__ == f"{name}_ViewMeta" else ()
 
 
 _EFFECTS = (

@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 from torch._functorch._aot_autograd.utils import make_boxed_func
-from torch._functorch.aot_autograd import aot_function
 
 from ..driver import compile_module
 from ..frontend.backend import Backend
@@ -24,7 +23,7 @@ from ..lowering.options import Options
 from .fuzz_program import Program, Step, generate
 from .fuzz_values import Chooser
 from .op_compare import Mismatch, aliases, copies, same_strides, shown
-from .op_traced import Traced
+from .op_traced import Traced, aot
 
 DISTURBED = 4
 """How often a program is run with errors, to see how large they become."""
@@ -54,13 +53,7 @@ def compiled(program: Program, options: Options | None) -> Callable[..., Any]:
     make_code: Callable[..., Any] = (
         backend.compile_graph if options else lambda graph, _: make_boxed_func(Traced(graph))
     )
-    compilers: dict[str, Any] = {
-        f"{short}_compiler": lambda graph, _, kind=kind: make_code(graph, kind)
-        for short, kind in (("fw", "forward"), ("bw", "backward"), ("inference", "inference"))
-    }
-    dynamic = program.mode == "dynamic"
-    make: Any = aot_function
-    return make(program.function(), **compilers, keep_inference_input_mutations=True, dynamic=dynamic)
+    return aot(program.function(), make_code, program.mode == "dynamic")
 
 
 def check(program: Program, options: Options | None) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch._functorch._aot_autograd.utils import make_boxed_func
-from torch._functorch.aot_autograd import aot_function
 from torch.fx import GraphModule
 from torch.utils import _pytree as pytree
 
@@ -23,7 +22,7 @@ from .op_compare import Mismatch, aliases, compare, copies, shown
 from .op_devices import ELEMENTS, compiler, is_lost, torch_device
 from .op_negated import between_negations, is_negatable, negated
 from .op_places import DIM_AT, settled
-from .op_traced import Traced
+from .op_traced import Traced, aot
 
 VERSION = torch.__version__.partition("+")[0]
 
@@ -350,11 +349,8 @@ class Capture:
         self.backend = Backend(options, compiler(device), watch=self.events.append)
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
-        compilers = {f"{name}_compiler": self.compiler for name in ("fw", "bw", "inference")}
-        aot: Any = aot_function
         try:
-            run = aot(self.f, **compilers, keep_inference_input_mutations=True, dynamic=self.dynamic)
-            return run(*inputs)
+            return aot(self.f, self.compiler, self.dynamic)(*inputs)
         except Exception:  # whatever the operator's Python code raises
             if self.graphs:
                 raise
@@ -365,9 +361,9 @@ class Capture:
         torch._dynamo.reset()
         return result
 
-    def compiler(self, graph: GraphModule, _: Any) -> Any:
+    def compiler(self, graph: GraphModule, kind: str) -> Any:
         self.graphs.append(graph)
-        return self.backend.compile_graph(graph, "inference") if self.native else make_boxed_func(Traced(graph))
+        return self.backend.compile_graph(graph, kind) if self.native else make_boxed_func(Traced(graph))
 
     def is_random(self) -> bool:
         names = [str(node.target) for graph in self.graphs for node in graph.graph.nodes]

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._functorch.aot_autograd import aot_function
 from torch.autograd.gradcheck import GradcheckError, gradcheck
 from torch.utils import _pytree as pytree
 
 from .op_check import Call, Capture, Refused, TorchFault
 from .op_compare import Mismatch
+from .op_traced import aot
 
 ORDERS = {"gradcheck": 1, "gradgradcheck": 2}
 """The modes of this module, by the order of the derivatives that they check."""
@@ -79,9 +79,7 @@ class Derivatives(Capture):
     def __call__(self, *inputs: torch.Tensor) -> Any:
         if self.compiled is not None:
             return self.compiled(*inputs)
-        compilers = {f"{name}_compiler": self.compiler for name in ("fw", "bw", "inference")}
-        aot: Any = aot_function
-        run = aot(self.f, **compilers, partition_fn=self.backend.partition, keep_inference_input_mutations=True)
+        run = aot(self.f, self.compiler, partition_fn=self.backend.partition)
         result = run(*inputs)
         self.compiled = run
         return result

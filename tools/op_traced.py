@@ -2,13 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._functorch.aot_autograd import aot_function
+from torch._guards import TracingContext, tracing
+from torch._subclasses import FakeTensorMode
 from torch.fx import Interpreter, Node
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 
 from .op_compare import Mismatch, shown
+
+
+def aot(
+    f: Callable[..., Any], compile: Callable[[Any, str], Any], dynamic: bool = False, **settings: Any
+) -> Callable[..., Any]:
+    """AOTAutograd on `f`, whose graphs `compile` takes with their kinds, at the first call. TorchDynamo has no part in
+    it, which saves its time, but for the context in which AOTAutograd leaves its notes to compilers.
+    """
+    make: Any = aot_function
+    compilers = {
+        f"{short}_compiler": lambda graph, _, kind=kind: compile(graph, kind)
+        for short, kind in (("fw", "forward"), ("bw", "backward"), ("inference", "inference"))
+    }
+    run = make(f, **compilers, keep_inference_input_mutations=True, dynamic=dynamic, **settings)
+    called = False
+
+    def call(*inputs: torch.Tensor) -> Any:
+        nonlocal called
+        if called:
+            return run(*inputs)
+        called = True
+        with tracing(TracingContext(FakeTensorMode(shape_env=ShapeEnv() if dynamic else None))):
+            return run(*inputs)
+
+    return call
 
 
 class Traced(Interpreter):

@@ -278,10 +278,6 @@ def test_view_of_symbolic_sizes_of_a_part(run: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.xfail(
-    strict=True,
-    reason="nothing says that dims of symbolic sizes are one: a copy, and AOTAutograd makes the alias there",
-)
 def test_view_of_merged_symbolic_dims() -> None:
     x = torch.arange(8.0 * 2 * 7 * 14).reshape(8, 2, 7, 14)[..., ::2]
     check_call(lambda x: x.reshape(-1).narrow(0, 533, 127).add_(2), (x,), mode="dynamic")

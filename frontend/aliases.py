@@ -1,0 +1,238 @@
+"""Results of a graph that are views: of its inputs, or of other results.
+
+AOTAutograd makes them anew after each call: it replays the views where it knew all numbers in them, else it goes by
+the sizes, strides and offset of what the graph returns. But its graphs are functional: after a write, what they return
+is a view of a new value, which lies elsewhere and in another way than the argument that is written in the end. So in
+such a place a tensor is returned that lies in the argument as eager's view does; what the graph computed is for nobody.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._guards import detect_fake_mode
+from torch.fx import GraphModule, Node
+
+from .outputs import Binding, Output
+from .torch_compat import ALIASES_OF_RESULTS, OutputType, forward_metadata, replayed, view_arguments
+
+if TYPE_CHECKING:
+    import sympy
+
+
+class NotFunctional(Exception):
+    """A program whose aliases AOTAutograd loses. The message says what it does; it is to run eagerly as a whole."""
+
+
+@dataclass(frozen=True)
+class View:
+    """An output of a graph that lies in the memory of an input, or of another output."""
+
+    base: Node
+    of_input: bool
+    position: int
+    """Of the base, among inputs or outputs."""
+    value: torch.Tensor
+    """A fake tensor that lies as eager's view does."""
+    relative: bool
+    """Whether its offset depends on where its base begins."""
+
+    @property
+    def numbers(self) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
+        """Sizes, strides, and the offset from the base, or from the beginning of memory if it is not `relative`."""
+        t = self.value
+        offset = t.storage_offset() - (self.base.meta["val"].storage_offset() if self.relative else 0)
+        return tuple(map(expression, t.shape)), tuple(map(expression, t.stride())), expression(offset)
+
+    @property
+    def symbols(self) -> set[Any]:
+        sizes, strides, offset = self.numbers
+        return {s for n in (*sizes, *strides, offset) for s in getattr(n, "free_symbols", ())}
+
+
+@dataclass(frozen=True)
+class Views:
+    """The outputs of a graph that are described, not computed."""
+
+    found: Mapping[int, View]
+    known: Mapping[sympy.Symbol, Binding]
+    """The symbols that inputs bind."""
+    read: Mapping[sympy.Symbol, int]
+    """Outputs that were added to the graph, by the other symbols, which they are the values of."""
+    count: int
+    """How many outputs the graph had before."""
+
+    def outputs(self, made: Sequence[Output]) -> list[Output]:
+        """The outputs of the graph as it was, of those which it has now."""
+        values = {symbol: made[i].source for symbol, i in self.read.items()}
+        kept = list(made[: self.count])
+        for i, view in self.found.items():
+            base = f"a[{view.position}]" if view.of_input else made[view.position].source
+            kept[i] = Output.view(base, view.value.dtype, view.numbers, view.relative, self.known, values)
+        return kept
+
+
+def take_views(graph: GraphModule) -> Views | None:
+    """Have None in the place of each output that AOTAutograd makes anew by how what is there lies; None if there is no
+    such output. `graph` is one for inference, or a forward.
+
+    Raises NotFunctional where nothing says how eager's view lies.
+    """
+    found = _views(graph)
+    if not found:
+        return None
+    node = graph.graph.output_node()
+    outputs: list[Any] = list(node.args[0])  # pyright: ignore
+    known = _bindings([n for n in graph.graph.nodes if n.op == "placeholder"])
+    numbers = {expression(n.meta.get("val")): n for n in graph.graph.nodes if _is_number(n)}
+    for i, view in list(found.items()):
+        if lost := view.symbols - set(known) - set(numbers):
+            # A view by numbers of data. What is a view in the graph, of memory that nothing writes, is one natively.
+            if not _is_view(outputs[i], view.base):
+                raise NotFunctional(f"it returns a view by {lost.pop()}, a number of data, of what it writes")
+            del found[i]
+    values = [None if i in found else n for i, n in enumerate(outputs)]
+    read: dict[Any, int] = {}
+    for symbol in sorted(set[Any]().union(*(view.symbols for view in found.values())) - set(known), key=str):
+        read[symbol] = len(values)
+        values.append(numbers[symbol])
+    node.args = (tuple(values),)
+    return Views(found, known, read, len(outputs))
+
+
+def written_inputs(graph: GraphModule) -> tuple[int, ...]:
+    """Which inputs of TorchDynamo's graph are written, of the forward or the graph for inference."""
+    meta = forward_metadata()
+    inputs = _inputs(graph, meta)
+    written = [n for n, info in zip(inputs, meta.input_info, strict=False) if info.mutates_data] if meta else ()
+    return tuple(n.meta["desc"].idx for n in written)
+
+
+def _inputs(graph: GraphModule, meta: Any) -> list[Node]:
+    return [n for n in graph.graph.nodes if n.op == "placeholder"][len(meta.tokens) if meta else 0 :]
+
+
+def _views(graph: GraphModule) -> dict[int, View]:
+    meta = forward_metadata()
+    if meta is None:
+        return {}
+    outputs: Any = graph.graph.output_node().args[0]
+    inputs = _inputs(graph, meta)
+    if any(type(n.meta.get("desc")).__name__ in MERGED for n in inputs):
+        raise NotFunctional("it writes an argument that shares memory with another one")
+    if any(n.target is _SCATTERED and _root(n) in inputs for n in graph.graph.nodes):
+        raise NotFunctional("it writes memory that its argument lies in, by as_strided")
+    found: dict[int, View] = {}
+    at = len(meta.tokens)
+    for i in meta.mutated_inp_runtime_indices:
+        info = meta.input_info[i]
+        if info.mutates_metadata and info.mutates_data:
+            raise NotFunctional("it writes an argument and changes its sizes or strides in place")
+        if info.mutates_metadata and not info.mutates_storage_metadata:
+            found[at] = _seen(inputs[i], i + len(meta.tokens), outputs[at])
+        at += 1
+    for k, info in enumerate(meta.output_info):
+        place, sequence = at + k, info.view_meta_sequence
+        of_input = info.output_type is OutputType.alias_of_input
+        if not of_input and info.output_type not in ALIASES_OF_RESULTS:
+            continue
+        if of_input:
+            position, base = info.base_idx + len(meta.tokens), inputs[info.base_idx]
+        else:
+            behind = info.output_type is not OutputType.alias_of_intermediate_base_is_user_output
+            position = at + info.base_idx + behind * len(meta.output_info)
+            base = outputs[position]
+        if sequence is None:
+            found[place] = _seen(base, position, outputs[place])
+        elif any(step.has_symbolic_inputs for step in sequence.sequence):
+            value = base.meta["val"]
+            with detect_fake_mode([value]):  # pyright: ignore
+                lies = replayed(value, sequence)
+            absolute = any(view_arguments(step, "as_strided")[-1:] not in ((), (None,)) for step in sequence.sequence)
+            found[place] = View(base, of_input, position, lies, not absolute)
+    for view in found.values():
+        _check_dtypes(view)
+    return found
+
+
+def _seen(base: Node, position: int, output: Node) -> View:
+    """A view as the graph makes it."""
+    if not _is_view(output, base):
+        raise NotFunctional("it returns a view of an argument that it writes and whose sizes or strides it changes")
+    absolute, node = False, output
+    while node is not base:
+        absolute |= node.target is torch.ops.aten.as_strided.default and len(node.args) > 3
+        node = node.all_input_nodes[0]
+    return View(base, True, position, output.meta["val"], not absolute)
+
+
+def _is_view(node: Node, base: Node) -> bool:
+    """Whether it is `base` seen through views alone."""
+    while node is not base:
+        if not node.all_input_nodes or not _views_operand(node):
+            return False
+        node = node.all_input_nodes[0]
+    return True
+
+
+def _is_number(node: Node) -> bool:
+    return node.op == "call_function" and isinstance(node.meta.get("val"), torch.SymInt)
+
+
+def _check_dtypes(view: View) -> None:
+    """AOTAutograd counts elements of the base, or of its parts for a complex one, and casts at the end."""
+    base, value = view.base.meta["val"], view.value
+    size = base.itemsize // 2 if base.is_complex() and not value.is_complex() else base.itemsize
+    if value.is_complex() and not base.is_complex():
+        size = 2 * base.itemsize
+    if size != value.itemsize:
+        raise NotFunctional(f"it returns a view of {base.dtype} as {value.dtype}, of sizes that are symbolic")
+
+
+MERGED = ("SyntheticBaseAOTInput", "ViewBaseAOTInput")
+"""Inputs that are the memory of several arguments, which AOTAutograd replaces by it. Its offsets are not guarded."""
+_SCATTERED = torch.ops.aten.as_strided_scatter.default
+
+
+def _root(node: Node) -> Node:
+    """What it is a view of, or what was there before a part of it was written."""
+    while node.op == "call_function" and node.all_input_nodes and (_views_operand(node) or node.target in _SCATTERS):
+        node = node.all_input_nodes[0]
+    return node
+
+
+def _views_operand(node: Node) -> bool:
+    return node.target is operator.getitem or getattr(node.target, "is_view", False)
+
+
+_SCATTERS = {
+    getattr(torch.ops.aten, name).default
+    for name in ("as_strided_scatter", "slice_scatter", "select_scatter", "diagonal_scatter")
+}
+
+
+def expression(value: Any) -> Any:
+    return value.node.expr if isinstance(value, torch.SymInt) else value
+
+
+def _bindings(placeholders: Sequence[Node]) -> dict[Any, Binding]:
+    """Where the value of each symbol is that stands alone."""
+    found: dict[Any, Binding] = {}
+
+    def bind(value: Any, binding: Binding) -> None:
+        if getattr(e := expression(value), "is_Symbol", False):
+            found.setdefault(e, binding)
+
+    for i, node in enumerate(placeholders):
+        bind(node.meta.get("val"), ("value", i, 0))
+    for i, node in enumerate(placeholders):
+        if isinstance(value := node.meta.get("val"), torch.Tensor) and value.layout is torch.strided:
+            for k in range(value.dim()):
+                bind(value.shape[k], ("size", i, k))
+                bind(value.stride(k), ("stride", i, k))
+            bind(value.storage_offset(), ("offset", i, 0))
+    return found

@@ -1,0 +1,232 @@
+"""Arguments that are written, that share memory, and results that are views: as eager has them, call after call."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+import lamella
+from lamella.frontend.overlap import any_overlap, overlap
+
+Program = Callable[..., Any]
+Arguments = Callable[[Tensor], tuple[Tensor, ...]]
+"""Arguments in the memory of 100 numbers."""
+
+
+def _both(x: Tensor, y: Tensor) -> Any:
+    x.add_(1)
+    y.mul_(2)
+    return x + 0, y + 0
+
+
+def _both_seen(x: Tensor, y: Tensor) -> Any:
+    x.add_(1)
+    y.mul_(2)
+    return x[3:], y[:4]
+
+
+def _seen_through_another(x: Tensor, y: Tensor) -> Any:
+    x.add_(1)
+    return y.reshape(-1)[2:], x.view(-1)
+
+
+def _base(x: Tensor, y: Tensor) -> Any:
+    y.zero_()
+    return x.sum(), x[1], y.view(-1)
+
+
+def _as_integers(x: Tensor, y: Tensor) -> Any:
+    y.mul_(2)
+    return x.add(1), y.select(0, 0)
+
+
+def _transposed(x: Tensor) -> Any:
+    x.t_()
+    x.add_(1)
+    return x, x[1]
+
+
+def _three(x: Tensor, y: Tensor, z: Tensor) -> Any:
+    return x.add_(1), y.add_(2), z * 1
+
+
+def _part(begin: int) -> Arguments:
+    return lambda b: (b[begin : begin + 20],)
+
+
+def _windows(x: int, y: int) -> Arguments:
+    return lambda b: (b[x : x + 17], b[y : y + 17])
+
+
+CASES: dict[str, tuple[Program, list[Arguments]]] = {
+    "merged dims": (
+        lambda x: x.reshape(-1).narrow(0, 5, 7).add_(2),
+        [lambda b: (b[:96].reshape(4, 3, 8)[..., ::2],), lambda b: (b[:96].reshape(4, 3, 8)[1:, :, ::2],)],
+    ),
+    "written through another view": (
+        lambda x: (x[1:].t().mul_(3), x.reshape(-1)[2:].view(-1, 1))[::-1],
+        [lambda b: (b[:96].view(8, 12),), lambda b: (b[9:99].view(9, 10),), lambda b: (b[:96].view(8, 12)[::2],)],
+    ),
+    "split": (lambda x: (x.add_(1), *x.split([3, 17])), [_part(0), _part(4)]),
+    "windows": (_both, [_windows(3, 5), _windows(4, 6), _windows(4, 8), _windows(40, 0)]),
+    "windows that lie apart at first": (_both, [_windows(40, 0), _windows(4, 8), _windows(0, 40)]),
+    "memories of their own at first": (
+        _both,
+        [lambda b: (b[:17], b[:17].clone()), _windows(4, 8), lambda b: (b[:17], b[:17])],
+    ),
+    "columns that lie side by side": (
+        _both,
+        [lambda b: (b.view(10, 10)[:, ::2], b.view(10, 10)[:, 1::2]), lambda b: (b.view(10, 10)[:, ::2],) * 2],
+    ),
+    "views of windows": (_both_seen, [lambda b: (b[3:20], b[5:40:2]), lambda b: (b[4:21], b[6:41:2])]),
+    "view of what is written through another argument": (
+        _seen_through_another,
+        [
+            lambda b: (b[2:18].view(4, 4), b[:20].view(4, 5)[:, :4]),
+            lambda b: (b[3:19].view(4, 4), b[:20].view(4, 5)[:, :4]),
+        ],
+    ),
+    "an argument and a part of it": (
+        _base,
+        [lambda b: (x := b[:30].view(5, 6), x[1]), lambda b: (x := b[:30].view(5, 6), x[3])],
+    ),
+    "memory as integers": (_as_integers, [lambda b: (b[:30].view(5, 6), b[:30].view(5, 6).view(torch.int32))]),
+    "three, two of which are returned": (_three, [lambda b: (b[0:10], b[5:15], b[8:18])]),
+    "memory around an argument": (lambda x: x.as_strided((3,), (10,), 0).add_(1), [lambda b: (b[:4],)]),
+    "memory at a place": (lambda x: x.as_strided((3,), (2,), 3).add_(1), [_part(0), _part(4)]),
+    "written and transposed": (
+        _transposed,
+        [lambda b: (b[:20].view(4, 5),), lambda b: (b[10:30].view(4, 5),), lambda b: (b[:80].view(8, 10)[2:, ::2],)],
+    ),
+    "transposed": (lambda x: (x.t_(), x[1])[1], [lambda b: (b[:20].view(4, 5),), lambda b: (b[10:30].view(4, 5),)]),
+}
+
+
+def _described(memory: Tensor, args: tuple[Tensor, ...], results: Any) -> Any:
+    """How the results lie, after which tensor in the same memory, and which of them are arguments."""
+    first: dict[int, tuple[int, Any]] = {memory.untyped_storage().data_ptr(): (-1, 0)}
+
+    def described(i: int, t: Tensor) -> Any:
+        owner, begin = first.setdefault(t.untyped_storage().data_ptr(), (i, t.storage_offset()))
+        return t.shape, t.stride(), t.dtype, owner, t.storage_offset() - begin, [t is x for x in args]
+
+    return [described(i, t) for i, t in enumerate(pytree.tree_leaves(results))]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_aliases(case: str, dynamic: bool) -> None:
+    """Numbers, sizes, strides, offsets, memory shared, and all numbers around the arguments."""
+    torch._dynamo.reset()
+    f, calls = CASES[case]
+    compiled = torch.compile(f, backend="lamella", dynamic=dynamic, options={"cache": False})
+    for arguments in calls:
+        theirs, ours = torch.arange(100.0), torch.arange(100.0)
+        given, taken = arguments(theirs), arguments(ours)
+        expected, found = f(*given), compiled(*taken)
+        assert _described(ours, taken, found) == _described(theirs, given, expected)
+        torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(ours, theirs)
+        for t in pytree.tree_leaves((expected, found)):
+            t.add_(1)
+        torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_gradients_through_a_view_of_what_is_written(dynamic: bool) -> None:
+    def f(x: Tensor, w: Tensor) -> Any:
+        y = x.clone() * w
+        y.reshape(-1)[1:5].mul_(2)
+        x.reshape(-1).narrow(0, 2, 3).add_(w.sum())
+        return x.t()[1:].reshape(-1), y[1:]
+
+    def gradient(f: Program) -> list[Tensor]:
+        x, w = torch.arange(24.0).view(4, 6)[:, ::2], torch.arange(3.0, requires_grad=True)
+        a, b = f(x, w)
+        (a.square().sum() + b.square().sum() + x.sum()).backward()
+        assert w.grad is not None
+        return [w.grad, x, a, b]
+
+    torch._dynamo.reset()
+    compiled = torch.compile(f, backend="lamella", dynamic=dynamic, options={"cache": False})
+    for _ in range(2):
+        torch.testing.assert_close(gradient(compiled), gradient(f))
+
+
+def _read_then_written(x: Tensor, w: Tensor) -> Any:
+    y = x.clone() * w
+    x.add_(1)
+    return y
+
+
+def _computed_then_written(x: Tensor, w: Tensor) -> Any:
+    y = x.sin() * w
+    x.add_(w.sum())
+    return y, x * 2
+
+
+def _averaged(x: Tensor, w: Tensor) -> Any:
+    y = (x * 2).exp() * w
+    x.mul_(0.5).add_(y.detach().sum(0))
+    return y + x
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("f", [_read_then_written, _computed_then_written, _averaged])
+def test_gradients_of_what_an_argument_was(f: Program, dynamic: bool) -> None:
+    """AOTAutograd saves the argument, and the forward writes it: gradients were those of the next step."""
+
+    def gradient(f: Program) -> list[Tensor]:
+        x, w = torch.arange(12.0).view(4, 3) / 9, torch.arange(3.0, requires_grad=True)
+        results = pytree.tree_leaves(f(x, w))
+        torch.stack([t.square().sum() for t in results]).sum().backward()
+        assert w.grad is not None
+        return [w.grad, x, *results]
+
+    torch._dynamo.reset()
+    compiled = torch.compile(f, backend="lamella", dynamic=dynamic, options={"cache": False})
+    for _ in range(2):
+        torch.testing.assert_close(gradient(compiled), gradient(f))
+
+
+def test_why_it_runs_eagerly() -> None:
+    x = torch.arange(40.0)
+    said = str(lamella.explain(_both, x[3:20], x[5:22]))
+    assert "it writes an argument that shares memory with another one" in said
+
+
+def test_overlap() -> None:
+    """As sets of bytes say it."""
+    g, memory = random.Random(0), torch.zeros(256, dtype=torch.uint8).untyped_storage()
+    counts = {True: 0, False: 0}
+
+    def tensor() -> Tensor:
+        while True:
+            rank, begin = g.randrange(4), g.randrange(20)
+            sizes = [g.choice((1, 2, 3, 4, 0)) if k else g.randrange(1, 5) for k in range(rank)]
+            strides = [g.choice((0, 1, 2, 3, 6, 8)) for _ in range(rank)]
+            made = torch.empty(0, dtype=g.choice((torch.uint8, torch.int16, torch.float32)))
+            if (begin + 1 + sum(n * s for n, s in zip(sizes, strides, strict=True))) * made.itemsize <= 256:
+                return made.set_(memory, begin, sizes, strides)
+
+    def bytes_of(t: Tensor) -> set[int]:
+        at = torch.tensor([t.storage_offset()])
+        for n, s in zip(t.shape, t.stride(), strict=True):
+            at = (at[:, None] + s * torch.arange(n)).flatten()
+        return {int(i) * t.itemsize + k for i in at for k in range(t.itemsize)}
+
+    for _ in range(600):
+        x, y = tensor(), tensor()
+        expected = bool(bytes_of(x) & bytes_of(y))
+        assert overlap(x, y) == overlap(y, x) == any_overlap([x, y], [x.data_ptr(), y.data_ptr()], [False, True])
+        assert overlap(x, y) == expected
+        counts[expected] += 1
+    assert min(counts.values()) > 50
