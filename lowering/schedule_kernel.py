@@ -53,6 +53,9 @@ PREFETCH = 4096
 TILES_AHEAD = 8192
 """The same in products, where several rows are read side by side: past the tile."""
 
+FEW_FLOPS = 4
+"""Operations for each byte up to which a product is read from memory, not computed."""
+
 ROWS_AHEAD = 4
 """Rows ahead at which columns are prefetched, where a row is so long that the machine does not see the next one."""
 
@@ -85,7 +88,7 @@ def schedule_kernel(kernel: KernelOp, bits: int, machine: Machine, hints: Hints,
         _vectorize(loop, bits, hints, None if tiling is None else tiling.column)
         if tiling is not None and tiling.copies is not None:
             _unroll_sums(loop, tiling.copies, tiling.column is not None)
-    _memory(kernel, machine, hints, PREFETCH if tiling is None else TILES_AHEAD)
+    _memory(kernel, machine, hints, tiling is not None)
     set_grain(kernel)
 
 
@@ -246,14 +249,16 @@ def _scalar_bits(t: Attribute) -> int:
 # Memory and threads
 
 
-def _memory(kernel: KernelOp, machine: Machine, hints: Hints, far: int) -> None:
+def _memory(kernel: KernelOp, machine: Machine, hints: Hints, is_product: bool) -> None:
     """Stream outputs of kernels that no cache holds, and fetch ahead what is read once and in order, and what tiles of
     rows and columns are written to.
     """
     args = set(kernel.body.block.args)
     loaded = {buffer_of(a) for a in accesses(body_ops(kernel.body)) if isinstance(a, LoadOp)}
     total = sum(hints.bytes(v) for v in args)
-    if total <= machine.l2:
+    far = TILES_AHEAD if is_product else PREFETCH
+    near = machine.l1 if is_product and _reads_once(kernel, hints) else machine.l2
+    if total <= near:
         return
     seen: set[SSAValue] = set()
     for loop in [o for o in kernel.body.block.ops if isinstance(o, ForOp)]:
@@ -267,12 +272,21 @@ def _memory(kernel: KernelOp, machine: Machine, hints: Hints, far: int) -> None:
             if isinstance(a, StoreOp):
                 if buffer not in loaded and a.combine is None and total > machine.l3 < 4 * hints.bytes(buffer):
                     a.attributes["nontemporal"] = UnitAttr()
-                elif (step := _row_step(a, loop)) is not None and 2 * hints.bytes(buffer) > machine.l2:
+                elif (step := _row_step(a, loop)) is not None and 2 * hints.bytes(buffer) > near:
                     _prefetch(a, expr.normal(step * ROWS_AHEAD))  # pyright: ignore[reportOperatorIssue]
-            elif buffer not in seen and 2 * hints.bytes(buffer) > machine.l2:
+            elif buffer not in seen and 2 * hints.bytes(buffer) > near:
                 # later loops find in the cache what the first one has read
                 _prefetch(a, _ahead(a, loop, far))
         seen.update(map(buffer_of, found))
+
+
+def _reads_once(kernel: KernelOp, hints: Hints) -> bool:
+    """Whether a product takes as long as its matrix is read: between two calls a model reads other ones, so that the
+    second-level cache no longer has it.
+    """
+    found = (kernel.attributes.get(name) for name in ("flops", "bytes"))
+    flops, moved = (hints.size(a[0]) if isinstance(a, IndexAttr) else 0 for a in found)
+    return flops <= FEW_FLOPS * moved
 
 
 def _ahead(a: LoadOp, loop: ForOp, far: int) -> Dim:

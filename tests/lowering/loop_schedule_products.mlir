@@ -163,3 +163,23 @@ loop.kernel @rows(%x0: !sym.t<[s0, 32], f32>, %x1: !sym.t<[32, 24], f32>) outs(%
   loop.store %0, %y0[d0, d1] : !sym.t<[s0, 24], f32>
   loop.end
 }
+
+// -----
+
+// A matrix that one row reads is fetched ahead though the second-level cache would hold it: a model reads others before
+// it comes back.
+
+// CHECK:      loop.kernel @decode(
+// CHECK:        loop.load %w[{{.*}}, r0] attributes {prefetch = 8192 : i64} : !sym.t<[512, 512], bf16>
+loop.kernel @decode(%x: !sym.t<[1, 512], bf16>, %w: !sym.t<[512, 512], bf16>) outs(%y: !sym.t<[1, 512], f32>) sizes [] grid [d0 = 1, d1 = 512] attributes {bytes = #loop.index<[527360]>, flops = #loop.index<[524288]>} {
+  %0 = loop.for [r0 = 512] reduce [add] {
+    %1 = loop.load %x[d0, r0] : !sym.t<[1, 512], bf16>
+    %2 = arith.extf %1 : bf16 to f32
+    %3 = loop.load %w[d1, r0] : !sym.t<[512, 512], bf16>
+    %4 = arith.extf %3 : bf16 to f32
+    %5 = arith.mulf %2, %4 : f32
+    loop.yield %5 : f32
+  } : f32
+  loop.store %0, %y[d0, d1] : !sym.t<[1, 512], f32>
+  loop.end
+}
