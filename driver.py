@@ -195,6 +195,7 @@ def pipeline(
     other = f" variant={variant}" if variant != "default" else ""
     contract = str(numerics != "eager").lower()
     deterministic = " deterministic=true" if options.deterministic else ""
+    halves = " halves=true" if gpu and gpu.sm >= 90 else ""
     whole = " parts=false" if invariant else ""
     alike = " invariant=true" if invariant else ""
     machine = f"l1={target.l1} l2={target.l2} l3={target.l3} threads={target.cores}"
@@ -210,7 +211,7 @@ def pipeline(
             *(["aten-batch-invariant"] if invariant else []),
             f"aten-choose-products{{choose={products} target={_cpu_name(options)}{device}}}",
             *(["aten-pad-products"] if gpu else []),
-            f"aten-to-prims{{random={options.random}{deterministic}}}",
+            f"aten-to-prims{{random={options.random}{deterministic}{halves}}}",
             f"prims-canonicalize{{numerics={numerics}}}",
             "prims-to-loop",
             f"loop-fuse{{{gpu.machine if gpu else machine}{whole}}}",

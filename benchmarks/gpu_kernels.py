@@ -154,7 +154,7 @@ def on_gpu(f: Callable[..., Any], args: Sequence[Any]) -> ModuleOp:
 def passes(target: GpuTarget) -> str:
     """From ATen to Triton functions."""
     return (
-        "aten-canonicalize,aten-to-prims,prims-canonicalize,prims-to-loop,"
+        f"aten-canonicalize,aten-to-prims{{halves={str(target.sm >= 90).lower()}}},prims-canonicalize,prims-to-loop,"
         f"loop-fuse{{{target.machine}}},bufferize,loop-tile{{target={target.name}}},kernel-to-tt"
     )
 

@@ -110,6 +110,10 @@ class AtenToPrims(ModulePass):
     """Leave to ATen, which sorts them, updates of a GPU's tensors where data says whose order changes the result; and
     operators for which it raises then.
     """
+    halves: bool = False
+    """The GPU adds f16 and bf16 in memory at once (from compute capability 90 on): where data says whose elements are
+    summed, and eager rounds after each sum, so do kernels there.
+    """
     statistics: dict[str, int] = field(default_factory=dict, init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -119,7 +123,7 @@ class AtenToPrims(ModulePass):
             self._lower(body, hints)
 
     def _lower(self, body: Region, hints: Mapping[str, int]) -> None:
-        b = Builder(hints)
+        b = Builder(hints, self.halves)
         pairs = Pairs(b, lambda op, values: b.ops.append(remake(op, values)), self._is_refused)
         counts = self.statistics
 

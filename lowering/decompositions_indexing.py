@@ -176,10 +176,17 @@ def masked_scatter_backward(call: Call, grad: Value, mask: Value, sizes: Sequenc
 
 
 def scatter(
-    x: Value, indices: Sequence[Value], source: Value, index: Sequence[Any], combine: str, message: str | None
+    x: Value,
+    indices: Sequence[Value],
+    source: Value,
+    index: Sequence[Any],
+    combine: str,
+    message: str | None,
+    halves: bool = False,
 ) -> Value:
-    """`x.scatter`, where f16 and bf16 are summed in f32."""
-    if combine == "none" or x.dtype not in ("f16", "bf16"):
+    """`x.scatter`, where f16 and bf16 are summed in f32; with `halves` as they are, on a GPU that adds these in memory."""
+    halves &= combine == "add" and x.b.halves and x.type.device != "cpu"
+    if combine == "none" or x.dtype not in ("f16", "bf16") or halves:
         return x.scatter(indices, source, index, combine, message)
     return x.opmath().scatter(indices, source.opmath(), index, combine, message)
 
@@ -262,7 +269,7 @@ def scatter_along(x: Value, dim: int, index: Value, source: Value, combine: str)
     for d, (size, larger) in enumerate(zip(index.shape, source.shape, strict=True)):
         if size != larger:
             source = source.slice(d, 0, size)
-    result = scatter(x, [integer(index)], source.to(x.dtype), _along(x, index, dim), combine, OUT_OF_BOUNDS)
+    result = scatter(x, [integer(index)], source.to(x.dtype), _along(x, index, dim), combine, OUT_OF_BOUNDS, halves=True)
     return result.reshape(shape)
 
 
@@ -294,7 +301,7 @@ def index_rows(x: Value, dim: int, index: Value, source: Value, combine: str) ->
     places[dim] = expr.symbol("i0")
     tensor = integer(index)
     tensor = tensor.broadcast(source.shape, [dim]) if source.rank > 1 else tensor.expand(source.shape)
-    return scatter(x, [tensor], source.to(x.dtype), places, combine, OUT_OF_RANGE).reshape(shape)
+    return scatter(x, [tensor], source.to(x.dtype), places, combine, OUT_OF_RANGE, halves=True).reshape(shape)
 
 
 @rule("aten.index_copy")

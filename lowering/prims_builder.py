@@ -28,10 +28,12 @@ Operand: TypeAlias = "Value | Number"
 class Builder(SizeHints):
     """Appends prims to `ops`, all at `location`. Constants are made once."""
 
-    __slots__ = ("_constants", "floats", "location", "ops")
+    __slots__ = ("_constants", "floats", "halves", "location", "ops")
 
-    def __init__(self, hints: Mapping[str, int] | None = None) -> None:
+    def __init__(self, hints: Mapping[str, int] | None = None, halves: bool = False) -> None:
         super().__init__(hints or {})
+        self.halves = halves
+        """Whether GPUs add f16 and bf16 in memory at once."""
         self.ops: list[Operation] = []
         self.location: LocationAttr | None = None
         self.floats: dict[sympy.Symbol, Value] = {}
