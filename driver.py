@@ -203,7 +203,7 @@ def pipeline(
         (
             "aten-canonicalize",
             "aten-patterns",
-            *([f"aten-fuse-attention{{target={_cpu_name(options)}}}"] if numerics != "eager" else []),
+            *([f"aten-fuse-attention{{target={_cpu_name(options)}{device}}}"] if numerics != "eager" else []),
             "aten-attention",
             "aten-cse",
             "aten-channels-last",

@@ -23,6 +23,7 @@ from ..dialects.flow import bodies
 from ..dialects.hints import size_hints
 from .aten_to_prims import TABLES as TABLES  # they fill the table of rules, which tells what becomes kernels
 from .attention_call import AttentionCall, attention_of
+from .attention_call import reason_on_gpu as attention_on_gpu
 from .attention_call import reason_to_generate as reason_for_attention
 from .convolution_cost import Convolution, convolution_of, reason_to_convolve
 from .fuse_cost import Hints
@@ -88,6 +89,9 @@ class AtenChooseProducts(ModulePass):
         if isinstance(p, Convolution):
             why = reason_to_convolve(p, target, hints.size)
             return why is not None, why or UNKNOWN
+        if isinstance(p, AttentionCall) and p.device.startswith("cuda"):
+            why = attention_on_gpu(p, GpuTarget.from_name(self.gpu)) if self.choose == "auto" else None
+            return why is not None, why or UNKNOWN
         if self.choose == "all":
             return True, "as all are to be"
         found = known.get(p.kind(hints.size))
@@ -105,7 +109,7 @@ class AtenChooseProducts(ModulePass):
 
 
 def choices_in(module: ModuleOp) -> list[Product | AttentionCall]:
-    """The products of a module, and its calls of attention on the CPU, in order."""
+    """The products of a module, and its calls of attention, in order."""
     ops = (o for body in bodies(module) for o in body.block.ops)
     return [p for o in ops if (p := product_of(o) or attention_of(o)) is not None]
 

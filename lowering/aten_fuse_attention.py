@@ -1,4 +1,4 @@
-"""aten to aten: attention that is written out becomes one kernel on the CPU: of ours, or a call of ATen's.
+"""aten to aten: attention that is written out becomes one kernel: of ours, or on the CPU a call of ATen's.
 
     bmm(softmax(scale * bmm(q, k^T) + mask), v) = attention(q, k, v, mask, scale)
 
@@ -27,8 +27,9 @@ from ..dialects.expr import Dim
 from ..dialects.hints import size_hints
 from ..dialects.tensor import TensorType
 from .attention_call import FLASH
-from .attention_written import written_out
+from .attention_written import written_out, written_out_on_gpu
 from .fuse_cost import Hints
+from .gpu_target import GpuTarget
 from .origins import origins
 from .products import GENERATED, MARK, is_generated
 from .target import CpuTarget
@@ -46,12 +47,14 @@ _VIEWS: Final = frozenset({"aten.view", "aten._unsafe_view", "aten.expand", "ate
 class AtenFuseAttention(ModulePass):
     """Find attention that is written out.
 
-    `target`: `host` or a name of `CpuTarget.from_name`, for kernels of ours; without, none are made.
+    `target`: `host` or a name of `CpuTarget.from_name`, `gpu`: a name of `GpuTarget.from_name`, for kernels of ours;
+    without, none are made.
     """
 
     name = "aten-fuse-attention"
 
     target: str = ""
+    gpu: str = ""
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -59,6 +62,7 @@ class AtenFuseAttention(ModulePass):
         target = (
             CpuTarget.host() if self.target == "host" else CpuTarget.from_name(self.target) if self.target else None
         )
+        gpu = GpuTarget.from_name(self.gpu) if self.gpu else None
         lines: list[str] = []
         self.statistics["kernels"] = 0
         for function in [f for f in op.ops if isinstance(f, FuncOp) and not f.is_declaration]:
@@ -66,6 +70,8 @@ class AtenFuseAttention(ModulePass):
                 place = next((o.place for o in origins(product.location)), "")
                 what = f"attention written out{f' at {place}' if place else ''}"
                 last = None if target is None else written_out(product, target, hints.size)
+                if last is None and gpu is not None:
+                    last = written_out_on_gpu(product, gpu, hints.size)
                 if last is not None:
                     product.attributes[MARK] = last.attributes[MARK] = GENERATED
                     lines.append(f"{what} is one kernel")

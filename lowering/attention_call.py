@@ -1,4 +1,4 @@
-"""Calls of ATen's attention on the CPU as a choice: what names their kind, and when a kernel of ours is faster."""
+"""Calls of ATen's attention as a choice: what names their kind, and when a kernel of ours is faster."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from xdsl.ir import Operation, SSAValue
 from ..dialects.aten import AtenOp
 from ..dialects.expr import Dim
 from ..dialects.tensor import TensorType
+from .gpu_target import GpuTarget
 from .schedule_matrix import SIDE
 from .target import CpuTarget
 
 FLASH: Final = "aten._scaled_dot_product_flash_attention_for_cpu"
+
+EFFICIENT: Final = "aten._scaled_dot_product_efficient_attention"
+"""What a GPU is called with where there is a mask."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +56,13 @@ class AttentionCall:
 
 def attention_of(op: Operation) -> AttentionCall | None:
     """What a call of attention is; None where it is none, or of one query, which has a rule of its own."""
-    if not isinstance(op, AtenOp) or op.name != FLASH:
+    if not isinstance(op, AtenOp) or op.name not in (FLASH, EFFICIENT):
         return None
     query, key, value = (cast(TensorType, cast(SSAValue, op.arg(n)).type) for n in ("query", "key", "value"))
     batch, heads, queries, size = query.shape
     if queries == 1 or op.arg("dropout_p") != 0 or key.shape != value.shape or key.shape[3] != size:
         return None
-    mask = op.arg("attn_mask")
+    mask = op.arg("attn_mask" if op.name == FLASH else "attn_bias")
     parts = [" causal"] if op.arg("is_causal") else []
     if isinstance(mask, SSAValue):
         t = cast(TensorType, mask.type)
@@ -79,3 +83,28 @@ def reason_to_generate(call: AttentionCall, target: CpuTarget) -> str | None:
     if call.dtype != "f32":
         return None
     return "blocks of scores stay in a cache, and larger tiles in registers"
+
+
+GPU_SIDE, GPU_SIZE, GPU_SCORES = 64, 128, 1 << 20
+"""On a GPU: queries and keys at least, elements of a key or a value at most, and scores at least."""
+
+GPU_CALL_SIZE = 64
+"""The same where torch's own kernel is left."""
+
+
+def reason_on_gpu(call: AttentionCall, gpu: GpuTarget) -> str | None:
+    """The same on a GPU, where ATen's kernels without a mask are faster."""
+    if not call.is_static or " mask" not in call.mask or call.op.name != EFFICIENT:
+        return None
+    sizes = call.sizes(lambda d: cast(int, d))
+    if gpu.sm < 80 or call.dtype not in ("bf16", "f16") or call.groups != call.heads or not is_large(*sizes):
+        return None
+    if sizes[-1] > GPU_CALL_SIZE:
+        return None
+    return "a mask is read where scores are made"
+
+
+def is_large(batch: int, heads: int, groups: int, queries: int, keys: int, size: int) -> bool:
+    """Whether attention on a GPU is worth a kernel that goes over the keys once."""
+    scores = batch * heads * queries * keys
+    return min(queries, keys) >= GPU_SIDE and size <= GPU_SIZE and scores >= GPU_SCORES

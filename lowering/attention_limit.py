@@ -8,7 +8,7 @@ A zero that is written is none that is computed: what it is multiplied by is not
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import sympy
@@ -18,10 +18,15 @@ from xdsl.ir import SSAValue
 
 from ..dialects import expr
 from ..dialects.expr import Dim
-from ..dialects.loop import ForOp, IndexOp, LoopDim, PredOp, StoreOp, YieldOp
+from ..dialects.loop import ForOp, IndexOp, LoadOp, LoopDim, PredOp, StoreOp, YieldOp
+
+Source = Callable[[LoadOp], "SSAValue | None"]
+"""What was stored where a load reads, if one value was."""
 
 _AT_MOST = {2: (1, 0), 3: (0, 0), 4: (1, 1), 5: (0, 1)}
 """Predicates of `arith.cmpi` as left + n <= right: n, and whether the sides are exchanged first."""
+
+_OPPOSITE = {2: 5, 3: 4, 4: 3, 5: 2}
 
 _IDENTITY = {"max": -math.inf, "add": 0.0}
 
@@ -64,23 +69,31 @@ def _ends(v: SSAValue, identity: float, keys: LoopDim, row: LoopDim, block: Loop
     return [end for gap in _gaps(select.cond) if (end := _end(gap, keys, row, block)) is not None]
 
 
-def _gaps(condition: SSAValue) -> list[Any]:
-    """Expressions that are at least 0 where a condition holds."""
-    op = condition.owner
-    if isinstance(op, arith.AndIOp):
-        return [*_gaps(op.lhs), *_gaps(op.rhs)]
-    if isinstance(op, PredOp):
-        relations: list[Any] = list(op.value)
-        return [gap for r in relations for gap in _gap(r)]
-    if not isinstance(op, arith.CmpiOp):
-        return []
-    sides = [o.value[0] if isinstance(o := s.owner, IndexOp) else _number(s) for s in (op.lhs, op.rhs)]
-    known = _AT_MOST.get(cast("IntegerAttr[IntegerType]", op.predicate).value.data)
-    if known is None or None in sides:
-        return []
-    step, swapped = known
-    left, right = cast("list[Any]", sides[::-1] if swapped else sides)
-    return [sympy.sympify(right - left - step)]
+def _gaps(condition: SSAValue, negated: bool = False) -> list[Any]:
+    """Expressions that are at least 0 where a condition holds, or where it does not."""
+    match condition.owner:
+        case arith.AndIOp() as op if not negated:
+            return [*_gaps(op.lhs), *_gaps(op.rhs)]
+        case arith.OrIOp() as op if negated:
+            return [*_gaps(op.lhs, True), *_gaps(op.rhs, True)]
+        case arith.XOrIOp() as op if _number(op.rhs) in (1, -1):
+            return _gaps(op.lhs, not negated)
+        case arith.SelectOp() as op if _number(op.lhs) in (1, -1) and _number(op.rhs) == 0:
+            return _gaps(op.cond, negated)
+        case PredOp() as op if not negated:
+            relations: list[Any] = list(op.value)
+            return [gap for r in relations for gap in _gap(r)]
+        case arith.CmpiOp() as op:
+            predicate = cast("IntegerAttr[IntegerType]", op.predicate).value.data
+            known = _AT_MOST.get(_OPPOSITE.get(predicate, -1) if negated else predicate)
+            sides = [_expression(v) for v in (op.lhs, op.rhs)]
+            if known is None or None in sides:
+                return []
+            step, swapped = known
+            left, right = cast("list[Any]", sides[::-1] if swapped else sides)
+            return [sympy.sympify(right - left - step)]
+        case _:
+            return []
 
 
 def _gap(r: Any) -> list[Any]:
@@ -100,6 +113,21 @@ def _number(v: SSAValue) -> int | None:
     return None
 
 
+def _expression(v: SSAValue) -> Any | None:
+    """An integer as an expression of places."""
+    match v.owner:
+        case IndexOp() as op:
+            return op.value[0]
+        case arith.AddiOp() | arith.SubiOp() as op:
+            sides = [_expression(o) for o in (op.lhs, op.rhs)]
+            if None in sides:
+                return None
+            left, right = cast("list[Any]", sides)
+            return left + right if isinstance(op, arith.AddiOp) else left - right
+        case _:
+            return _number(v)
+
+
 def _end(gap: Any, keys: LoopDim, row: LoopDim, block: LoopDim) -> Any | None:
     """The first key at which `gap` is negative for all rows of the block, if it falls as keys go on."""
     gap = sympy.expand(gap)
@@ -111,3 +139,49 @@ def _end(gap: Any, keys: LoopDim, row: LoopDim, block: LoopDim) -> Any | None:
         return None
     last = block.hi - 1 if slope > 0 else block.lo  # pyright: ignore[reportOperatorIssue]
     return rest.subs(row.symbol, last) + 1
+
+
+# On a GPU: of scores that are -inf where nothing is seen
+
+
+def seen_keys(
+    scores: SSAValue, source: Source, keys: LoopDim, row: LoopDim, block: LoopDim, tile: int
+) -> tuple[Dim, Dim]:
+    """The first key that a row of the block may see, at a multiple of `tile`, and where those end that one may see."""
+    gaps: list[Any] = []
+    v = scores
+    while True:
+        op = v.owner
+        if isinstance(op, LoadOp) and (found := source(op)) is not None:
+            v = found
+        elif isinstance(op, arith.SelectOp) and is_lowest(op.rhs):
+            gaps += _gaps(op.cond)
+            v = op.lhs
+        elif isinstance(op, arith.SelectOp) and is_lowest(op.lhs):
+            gaps += _gaps(op.cond, True)
+            v = op.rhs
+        else:
+            break
+    ends = [end for gap in gaps if (end := _end(gap, keys, row, block)) is not None]
+    starts = [start for gap in gaps if (start := _start(gap, keys, row, block)) is not None]
+    first = expr.floordiv(expr.normal(sympy.Max(0, *starts)), tile) * tile if starts else 0  # pyright: ignore
+    last = sympy.Min(keys.extent, sympy.Max(0, *[sympy.Min(*ends)])) if ends else keys.extent
+    return expr.normal(first), expr.normal(last)
+
+
+def is_lowest(v: SSAValue) -> bool:
+    op = v.owner
+    return isinstance(op, arith.ConstantOp) and isinstance(op.value, FloatAttr) and op.value.value.data == -math.inf
+
+
+def _start(gap: Any, keys: LoopDim, row: LoopDim, block: LoopDim) -> Any | None:
+    """The first key at which `gap` is not negative for some row of the block, if it grows as keys go on."""
+    gap = sympy.expand(gap)
+    if not gap.is_polynomial(keys.symbol, row.symbol) or gap.coeff(keys.symbol) != 1:
+        return None
+    rest = sympy.expand(gap - keys.symbol)
+    slope = rest.coeff(row.symbol)
+    if not slope.is_Integer or not sympy.expand(rest - slope * row.symbol).is_Integer:
+        return None
+    most = block.hi - 1 if slope > 0 else block.lo  # pyright: ignore[reportOperatorIssue]
+    return -rest.subs(row.symbol, most)

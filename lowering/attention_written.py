@@ -16,6 +16,8 @@ from ..dialects import expr
 from ..dialects.aten import AtenOp
 from ..dialects.expr import Dim
 from ..dialects.tensor import TensorType
+from .attention_call import is_large
+from .gpu_target import GpuTarget
 from .product_part import is_pointwise
 from .target import CpuTarget
 
@@ -27,6 +29,23 @@ ROWS = 8
 """Queries from which on a kernel is faster than calls."""
 
 
+def written_out_on_gpu(first: AtenOp, gpu: GpuTarget, size: Callable[[Dim], int]) -> AtenOp | None:
+    """The same on a GPU, of 16-bit floats."""
+    scores = _type(first.results[0])
+    inner = _type(first.operands[0]).shape[2]
+    halves = {_before_widening(v).dtype for v in first.operands}
+    if gpu.sm < 80 or halves not in ({"bf16"}, {"f16"}) or not scores.device.startswith("cuda"):
+        return None
+    if not all(isinstance(n, int) for n in (*scores.shape[1:], inner)):
+        return None
+    last = _end(first, (*halves, "f32"))
+    columns = None if last is None else _type(last.results[0]).shape[2]
+    if last is None or not isinstance(columns, int) or {_before_widening(last.operands[1]).dtype} != halves:
+        return None
+    batch, queries, keys, most = (size(n) for n in (*scores.shape, max(cast(int, inner), columns)))
+    return last if is_large(batch, 1, 1, queries, keys, most) else None
+
+
 def written_out(first: AtenOp, target: CpuTarget, size: Callable[[Dim], int]) -> AtenOp | None:
     """The second product of the attention whose first one this is, where one kernel is faster; else None."""
     scores = _type(first.results[0])
@@ -35,12 +54,14 @@ def written_out(first: AtenOp, target: CpuTarget, size: Callable[[Dim], int]) ->
         return None
     if not all(isinstance(n, int) for n in (*scores.shape[1:], inner)) or size(scores.shape[1]) < ROWS:
         return None
-    last = _end(first)
+    last = _end(first, ("f32",))
     return last if last is not None and isinstance(_type(last.results[0]).shape[2], int) else None
 
 
-def _end(first: AtenOp) -> AtenOp | None:
-    """The product that reads what becomes of the scores, if all else that reads any of it is gone through."""
+def _end(first: AtenOp, dtypes: tuple[str, ...]) -> AtenOp | None:
+    """The product that reads what becomes of the scores, if all else that reads any of it is gone through, in these
+    dtypes.
+    """
     scores = _type(first.results[0])
     points, keys = expr.product(scores.shape), scores.shape[-1]
     last: AtenOp | None = None
@@ -64,7 +85,7 @@ def _end(first: AtenOp) -> AtenOp | None:
             normal |= along_keys
             if op.name in _REDUCTIONS and along_keys:
                 continue
-            if not (along_keys or op.name in _COPIES or is_pointwise(op)) or _type(op.results[0]).dtype != "f32":
+            if not (along_keys or op.name in _COPIES or is_pointwise(op)) or _type(op.results[0]).dtype not in dtypes:
                 return None
             if expr.product(_type(op.results[0]).shape) != points:
                 return None
@@ -80,3 +101,12 @@ def _is_last(op: AtenOp) -> bool:
 
 def _type(v: SSAValue) -> TensorType:
     return cast(TensorType, v.type)
+
+
+def _before_widening(v: SSAValue) -> TensorType:
+    """The type of what a value is, before it was converted to f32 and seen in other ways."""
+    while isinstance(op := v.owner, AtenOp) and (op.name in _COPIES or op.name == "aten._to_copy" or op.schema.is_view):
+        if _type(v).dtype != "f32":
+            break
+        v = op.operands[0]
+    return _type(v)

@@ -190,17 +190,19 @@ def decompose(b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> 
 
 
 def _computable(op: AtenOp) -> bool:
-    """Dtypes that prims compute with, on one device; no use of a result that torch leaves out; types with sizes that
-    kernels can compute.
+    """Dtypes that prims compute with; on one device, but for results that nobody uses; no use of a result that torch
+    leaves out; types with sizes that kernels can compute.
     """
     device: str | None = None
     for v in (*op.operands, *op.results):
         t = v.type
         if isinstance(t, TensorType):
             known = t.dtype in COMPUTE_DTYPES or (t.dtype in FLOAT8 and op.name in BITS)
-            if not known or device not in (None, t.device):
+            if not known or not all(type(d) is int or has_code(d) for d in (*t.shape, *t.strides)):
                 return False
-            if not all(type(d) is int or has_code(d) for d in (*t.shape, *t.strides)):
+            if isinstance(v, OpResult) and v.first_use is None:
+                continue
+            if device not in (None, t.device):
                 return False
             device = t.device
         elif isinstance(v, OpResult) and (not isinstance(t, NoneType) or v.first_use is not None):

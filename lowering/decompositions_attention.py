@@ -12,7 +12,7 @@ from typing import Any
 
 from ..dialects.expr import Dim
 from ..dialects.loop import LoopDim
-from .attention_call import FLASH
+from .attention_call import EFFICIENT, FLASH
 from .decomposition import Call, rule
 from .fuse_cost import Hints
 from .prims_builder import Value
@@ -42,12 +42,42 @@ def attention(
     exponentials of scores add up to.
     """
     batch, heads, queries, size = query.shape
-    groups, keys = key.shape[1:3]
+    groups = key.shape[1]
     if dropout_p != 0 or query.type.device != "cpu" or key.shape[3] != size or value.shape != key.shape:
         return NotImplemented
     of_one = queries == 1 and groups == heads and not call.wanted(1) and _is_faster(call, key)
     if not of_one and not is_generated(call.op):
         return NotImplemented
+    out, most, total = attend(query, key, value, is_causal, mask, scale)
+    if not call.wanted(1):
+        return out, call.empty(1)
+    return out, (most + total.log()).reshape((batch, heads, queries))
+
+
+@rule(EFFICIENT, costly=True)
+def efficient_attention(
+    call: Call,
+    query: Value,
+    key: Value,
+    value: Value,
+    mask: Value | None,
+    compute_log_sumexp: bool,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+) -> Any:
+    """The same on a GPU, where only calls that are marked become kernels."""
+    if dropout_p != 0 or not is_generated(call.op) or any(map(call.wanted, (1, 2, 3))):
+        return NotImplemented
+    return attend(query, key, value, is_causal, mask, scale)[0], *map(call.empty, (1, 2, 3))
+
+
+def attend(
+    query: Value, key: Value, value: Value, is_causal: bool, mask: Value | None, scale: float | None
+) -> tuple[Value, Value, Value]:
+    """Attention, and the largest of each row of scores and what their exponentials add up to."""
+    batch, heads, queries, size = query.shape
+    groups, keys = key.shape[1:3]
     times = 1 if groups == heads else heads // groups  # pyright: ignore[reportOperatorIssue]
     lead: tuple[Dim, ...] = (batch, heads) if groups == heads else (batch, groups, times)
     n = len(lead)
@@ -61,24 +91,22 @@ def attention(
         scores = scores + _for_heads(mask.to(scores.dtype), lead).expand(scores.shape)
     visible: Value | None = None
     if is_causal:
-        query_at, key_at = (call.b.iota(d, scores.type.with_(dtype="i64")) for d in (n, n + 1))
+        query_at, key_at = (query.b.iota(d, scores.type.with_(dtype="i64")) for d in (n, n + 1))
         visible = key_at <= query_at
         scores = visible.where(scores, -math.inf)
     most = scores.reduce("max", [n + 1], keepdim=True)
     e = (scores - most.eq(-math.inf).where(0.0, most)).exp()
-    if visible is not None:
+    if visible is not None and query.type.device == "cpu":
         # said, not computed: what would be multiplied by it need not be looked at
         e = visible.where(e, 0.0)
     total = e.reduce("sum", [n + 1], keepdim=True)
-    domain = (*lead, queries, size, keys)
+    domain = (*lead, queries, value.shape[3], keys)
     # matrix units multiply halves: as in ATen's kernel, weights are rounded to these once they are added up
     e = e.to(value.dtype).opmath()
     v = value.opmath().transpose([0, 1, 3, 2]).broadcast(domain, [*shared, n + 1, n + 2])
     out = (e.broadcast(domain, [*outer, n, n + 2]) * v).reduce("sum", [n + 2])
-    out = (out / total.eq(0.0).where(1.0, total)).reshape((batch, heads, queries, size))
-    if not call.wanted(1):
-        return out, call.empty(1)
-    return out, (most + total.log()).reshape((batch, heads, queries))
+    out = out / total.eq(0.0).where(1.0, total)
+    return out.reshape((batch, heads, queries, value.shape[3])), most, total
 
 
 def _for_heads(mask: Value, lead: tuple[Dim, ...]) -> Value:

@@ -184,7 +184,7 @@ def scatter(
     message: str | None,
     halves: bool = False,
 ) -> Value:
-    """`x.scatter`, where f16 and bf16 are summed in f32; with `halves` as they are, on a GPU that adds these in memory."""
+    """`x.scatter`, where f16 and bf16 are summed in f32; with `halves` as such, on a GPU that adds them in memory."""
     halves &= combine == "add" and x.b.halves and x.type.device != "cpu"
     if combine == "none" or x.dtype not in ("f16", "bf16") or halves:
         return x.scatter(indices, source, index, combine, message)
@@ -269,7 +269,9 @@ def scatter_along(x: Value, dim: int, index: Value, source: Value, combine: str)
     for d, (size, larger) in enumerate(zip(index.shape, source.shape, strict=True)):
         if size != larger:
             source = source.slice(d, 0, size)
-    result = scatter(x, [integer(index)], source.to(x.dtype), _along(x, index, dim), combine, OUT_OF_BOUNDS, halves=True)
+    result = scatter(
+        x, [integer(index)], source.to(x.dtype), _along(x, index, dim), combine, OUT_OF_BOUNDS, halves=True
+    )
     return result.reshape(shape)
 
 

@@ -11,9 +11,15 @@ of rows, is up to `schedule_attention`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
-from xdsl.ir import SSAValue
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
 
+from ..dialects.loop import LoadOp, NestOp, YieldOp, op_symbols
+from .attention_limit import Source
+from .attention_plan import is_half, most_of, through, unwidened, weight_of
+from .contraction import contraction_of_nest
 from .fuse_graph import Node, tensor_type
 from .fuse_plan import Group
 
@@ -28,7 +34,7 @@ def attentions(nodes: Sequence[Node], readers: Mapping[SSAValue, set[Node]]) -> 
     """The attentions among nests, each of which has its own."""
     producer = {r: n for n in nodes for r in n.results}
     found: Attentions = {}
-    for last in (n for n in nodes if n.contraction and tensor_type(n.results[0]).device == "cpu"):
+    for last in (n for n in nodes if n.contraction):
         for first, members in _candidates(last, producer, readers):
             if not any(n in found for n in members) and _is_attention(first, last, members, readers):
                 found |= dict.fromkeys(members, frozenset(members))
@@ -77,7 +83,10 @@ def _is_attention(first: Node, last: Node, members: Sequence[Node], readers: Map
         group = None if group is None else merge_groups(group, single(n))
     if group is None or not any(n.combine for n in members if n not in (first, last)):
         return False
-    if not all(tensor_type(n.results[0]).dtype == "f32" for n in (first, last)):
+    if tensor_type(first.results[0]).device.startswith("cuda"):
+        if not _has_one_loop(first, last, members):
+            return False
+    elif not all(tensor_type(n.results[0]).dtype == "f32" for n in (first, last)):
         return False
     if not all(isinstance(d.extent, int) for n in (first, last) for d in (*n.dims[-2:], *n.reduce)):
         return False
@@ -90,6 +99,56 @@ def _is_attention(first: Node, last: Node, members: Sequence[Node], readers: Map
     return not any(n.escapes or not readers.get(r, set()) <= set(members) for n in scores for r in n.results)
 
 
+def _has_one_loop(first: Node, last: Node, members: Sequence[Node]) -> bool:
+    """Whether a GPU goes over the keys once: products are of 16-bit floats, weights are exp(score - most) times what is
+    of the row (see attention_plan).
+    """
+    if any(n.asserts for n in members):
+        return False
+    pairs = [contraction_of_nest(cast(NestOp, n.op)) for n in (first, last)]
+
+    def source(load: LoadOp) -> SSAValue | None:
+        n = load.source.owner
+        plain = isinstance(n, NestOp) and not n.combine.data and load.mask is None and not load.indices
+        return cast(YieldOp, n.body.block.last_op).values[0] if isinstance(n, NestOp) and plain else None
+
+    def of_row(v: SSAValue) -> bool:
+        op = v.owner
+        if not isinstance(op, Operation):
+            return False
+        nest = op.parent_op()
+        if not isinstance(nest, NestOp) or op.regions:
+            return False
+        key = (tuple(nest.reduce) or tuple(nest.dims))[-1].name
+        return key not in op_symbols(op) and all(
+            map(of_row, op.operands[1:] if isinstance(op, LoadOp) else op.operands)
+        )
+
+    if None in pairs or not all(is_half(unwidened(through(v, source))) for c in pairs if c for v in (c.left, c.right)):
+        return False
+    for left in (pairs[1].left, pairs[1].right) if pairs[1] else ():
+        found = weight_of(left, source, of_row)
+        if found is not None:
+            below = through(found[0].owner.operands[0], source).owner  # pyright: ignore
+            if not isinstance(below, arith.SubfOp) or _is_rounded(below.lhs, source):
+                return False
+            most = most_of(below.rhs, source)
+            load = None if most is None else most.owner
+            return isinstance(load, LoadOp) and any(load.source in n.results and n.combine == ("max",) for n in members)
+    return False
+
+
+def _is_rounded(v: SSAValue, source: Source) -> bool:
+    """Whether a score is rounded to 16 bits, as eager does (`numerics=eager`): then so are weights, by their sum."""
+    op = v.owner
+    if not isinstance(op, Operation):
+        return False
+    if isinstance(op, LoadOp):
+        found = source(op)
+        return found is not None and _is_rounded(found, source)
+    return isinstance(op, arith.TruncFOp) or any(_is_rounded(o, source) for o in op.operands)
+
+
 def is_kernel(group: Group, members: frozenset[Node]) -> bool:
     """Whether a group that has nests of an attention has beside them only what is computed at the points of its rows,
     or of its result.
@@ -99,6 +158,6 @@ def is_kernel(group: Group, members: frozenset[Node]) -> bool:
         return False
     last = max((n for n in members if n.contraction), key=lambda n: n.number)
     points = set(group.axes[last][: len(last.dims)]) if last in group.axes else set(group.grid)
-    rows = set(group.grid)
+    rows = {x for x in group.grid if group.extent(x) != 1}
     others = [n for n in group.members if n not in members]
     return all(n.pointwise and rows <= set(group.axes[n]) <= points for n in others)

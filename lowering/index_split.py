@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import sympy
+from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ..dialects import expr
 from ..dialects.expr import Dim
-from ..dialects.loop import DimsAttr, IndexAttr, LoopDim, NestOp, PredAttr, body_ops
+from ..dialects.loop import DimsAttr, IndexAttr, LoadOp, LoopDim, NestOp, PredAttr, YieldOp, body_ops
+from ..dialects.tensor import TensorType
 from .index_polynomial import ONE, Polynomial, as_constant, divide, exact_quotient, expression, multiply, polynomial
 from .index_simplify import Facts, facts, is_plain
 
@@ -28,7 +30,8 @@ def split_dims(nest: NestOp) -> NestOp:
 
     The new nest is not attached; the operands of its body are those of the old one.
     """
-    used = [e for op in body_ops(nest.body) for e in _expressions(op)]
+    shared = _shared(nest)
+    used = [e for op in body_ops(nest.body) if op not in shared for e in _expressions(op)]
     used = [e for e in used if not is_plain(e)]
     if not used:
         return nest
@@ -58,6 +61,31 @@ def split_dims(nest: NestOp) -> NestOp:
         regions=[Region(body)],
         location=nest.location,
     )
+
+
+def _shared(nest: NestOp) -> set[Operation]:
+    """Loads of a product on a GPU that several matrices of a batch share, `load %k[floordiv(d0, 2), …]`: a program has
+    one matrix, and its number in parts would not unify with what stands around the product.
+    """
+    (t, *_) = (r.type for r in nest.results)
+    if [k.data for k in nest.combine.data] != ["add"] or not isinstance(t, TensorType) or t.device == "cpu":
+        return set()
+    loads = [op for op in body_ops(nest.body) if isinstance(op, LoadOp)]
+    if len(loads) != 2 or not isinstance(cast(YieldOp, nest.body.block.last_op).values[0].owner, arith.MulfOp):
+        return set()
+    units = [{name for e in op.index for name in _units(e)} for op in loads]
+    used = [{s.name for e in op.index for s in expr.symbols(e)} for op in loads]
+    batch = used[0] & used[1] - {d.name for d in nest.reduce}
+    return {op for op, own, other in zip(loads, units, reversed(units), strict=True) if batch & (other - own)}
+
+
+def _units(e: Dim) -> set[str]:
+    """Dims of whose neighbours an index tells one from another: not d of floordiv(d, c)."""
+    if isinstance(e, sympy.Symbol):
+        return {e.name}
+    if type(e).__name__ == "FloorDiv":
+        return set()
+    return set[str]().union(*(_units(a) for a in getattr(e, "args", ())[: 1 if type(e).__name__ == "Mod" else None]))
 
 
 def substitute_body(body: Block, mapping: Mapping[sympy.Symbol, Dim], known: Facts) -> Block:

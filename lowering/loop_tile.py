@@ -22,6 +22,7 @@ from .fuse_cost import Hints
 from .gpu_target import GpuTarget
 from .host_devices import on_gpu
 from .schedule_access import collapse
+from .tile_attention import tile_attention
 from .tile_choice import ROW, tile_kernel
 from .tile_contraction import TILED, tile_contraction
 from .tile_invariant import tile_invariant
@@ -84,6 +85,8 @@ class LoopTile(ModulePass):
             variant = VARIANTS.get(chosen, VARIANTS["default"])
             parts = split_phases(kernel, launches[name])
             for part in parts:
+                if tile_attention(part, target, known, self.candidate, measured):
+                    continue
                 if len(parts) == 1:
                     spill(part, launches[name])
                 collapse(part, known)

@@ -60,10 +60,10 @@ def _is_sum_below(first: ForOp, second: ForOp) -> bool:
     apart = grown.operands[0].owner if isinstance(grown, math.ExpOp) else None
     if not isinstance(apart, arith.SubfOp) or apart.rhs is not first.res[0]:
         return False
-    return _alike(apart.lhs, cast(YieldOp, first.body.block.last_op).values[0])
+    return alike(apart.lhs, cast(YieldOp, first.body.block.last_op).values[0])
 
 
-def _alike(a: SSAValue, b: SSAValue) -> bool:
+def alike(a: SSAValue, b: SSAValue) -> bool:
     """Whether two values of loops over the same dims are computed alike."""
     x, y = a.owner, b.owner
     if a is b:
@@ -72,7 +72,7 @@ def _alike(a: SSAValue, b: SSAValue) -> bool:
         return False
     same = x.properties == y.properties and [r.type for r in x.results] == [r.type for r in y.results]
     known = isinstance(x, LoadOp) or x.has_trait(Pure)
-    return same and known and len(x.operands) == len(y.operands) and all(map(_alike, x.operands, y.operands))
+    return same and known and len(x.operands) == len(y.operands) and all(map(alike, x.operands, y.operands))
 
 
 def _merge(first: ForOp, second: ForOp) -> None:

@@ -17,15 +17,17 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects import expr, tt
 from ..dialects.errors import describe_location
-from ..dialects.loop import AssertOp, ForOp, IndexOp, LoadOp, LoopDim, PredOp, ScanOp, ScratchOp, StoreOp
+from ..dialects.loop import AssertOp, ForOp, IndexOp, KernelOp, LoadOp, LoopDim, PredOp, ScanOp, ScratchOp, StoreOp
 from ..dialects.tensor import TensorType
 from ..dialects.tt_foreign import BarrierOp
 from ..dialects.tt_types import element_of, shape_of, tensor
 from .llvm_properties import KernelError
+from .tt_attention import ATTENTION, AttentionBody
 from .tt_builder import Shape, TtBuilder, joint
 from .tt_contraction import DOT, ContractionLoop
 from .tt_index import MOST, Env, Index, Number, Place, known
 from .tt_loops import UNROLL, TileLoop
+from .tt_narrow import narrow, remember
 from .tt_reductions import combine
 from .tt_scalar import emit, widened
 
@@ -72,6 +74,10 @@ class KernelBody:
 
     def block(self, block: Block) -> None:
         """Every op of a block but its terminator."""
+        around = block.parent_op()
+        if isinstance(around, KernelOp) and ATTENTION in around.attributes:
+            AttentionBody(self, around).run()
+            return
         for op in block.ops:
             if op.next_op is None:
                 return
@@ -84,7 +90,9 @@ class KernelBody:
         if rule is not None:
             rule(self, op)
         else:
-            self.values[op.results[0]] = emit(self.b, op, [self.values[v] for v in op.operands], op in self.rounded)
+            operands = [self.values[v] for v in op.operands]
+            small = narrow(self.b, op, operands)
+            self.values[op.results[0]] = emit(self.b, op, operands, op in self.rounded) if small is None else small
 
     # Axes
 
@@ -127,7 +135,9 @@ class KernelBody:
     def _index(self, op: IndexOp) -> None:
         index = self.index()
         number = index.full(op.value[0])
-        self.values[op.res] = self.b.resize(index.ssa(number, i64), i64)
+        wide = self.values[op.res] = index.ssa(number, i64)
+        if number.bound <= MOST and not isinstance(number.value, int):
+            remember(self.b, wide, index.ssa(number, i32), number.bound)
 
     def _pred(self, op: PredOp) -> None:
         value = self.index().conjunction(list(op.value))

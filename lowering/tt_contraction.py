@@ -143,11 +143,11 @@ class ContractionLoop(TileLoop):
         if self.rows.symbol.name not in symbols_of(x):
             x, y = y, x
         size = self.tiles[self.depth.name]
-        left = self._tile(x, (self.rows, None), (self.rows.size, size))
-        right = self._tile(y, (None, self.columns), (size, self.columns.size))
+        left = self.tile(x, (self.rows, None), (self.rows.size, size))
+        right = self.tile(y, (None, self.columns), (size, self.columns.size))
         return self.b.insert(tt.DotOp.make(left, right, so_far, self.precision)).results[0]
 
-    def _tile(self, value: SSAValue, axes: Sequence[Axis | None], shape: tuple[int, int]) -> SSAValue:
+    def tile(self, value: SSAValue, axes: Sequence[Axis | None], shape: tuple[int, int]) -> SSAValue:
         """A factor on two axes, of which one is the depth (None)."""
         body, b, d = self.body, self.b, self.depth
         if DESCRIPTORS in self.op.attributes:
