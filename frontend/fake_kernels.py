@@ -1,5 +1,6 @@
 """What torch 2.11 says wrongly of results when it traces with fake tensors: indices, counts and sums have the dtype
-of the input there. torch 2.13 says what the operators give.
+of the input there, and of `_unique`, in the derivative of `index_fill`, it says the size that zeros give. torch 2.13
+says what the operators give.
 """
 
 from __future__ import annotations
@@ -43,8 +44,18 @@ _MENDS = {
 """What makes the results of a fake kernel right, by operator; it is told the weights, if the operator has any."""
 
 
+def _unique(mode: Any, function: Any, x: Any, sorted: bool = True, return_inverse: bool = False) -> Any:
+    """As `_unique2`, whose size is a symbol."""
+    values, inverse, _ = _KERNELS[_aten._unique2.default](mode, function, x, sorted, return_inverse, False)
+    return values, inverse
+
+
+_MISSING = {_aten._unique.default: _unique}
+"""Kernels for operators that have none: theirs would be the real one, of zeros."""
+
+
 def _mended(operator: Any, mend: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    kernel = _KERNELS[operator]
+    kernel = _KERNELS.get(operator) or _MISSING[operator]
     names = [a.name for a in operator._schema.arguments]
 
     def run(mode: Any, function: Any, *args: Any, **keywords: Any) -> Any:
@@ -56,4 +67,5 @@ def _mended(operator: Any, mend: Callable[[Any, Any], Any]) -> Callable[..., Any
 
 def right_dtypes() -> AbstractContextManager[Any]:
     """A context in which these operators are traced as they are."""
-    return patch.dict(_KERNELS, {o: _mended(o, mend) for o, mend in _MENDS.items() if o in _KERNELS})
+    known = _KERNELS.keys() | _MISSING.keys()
+    return patch.dict(_KERNELS, {o: _mended(o, mend) for o, mend in _MENDS.items() if o in known})

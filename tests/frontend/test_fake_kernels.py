@@ -50,3 +50,18 @@ def test_indices(operator: Any, program: Callable[[Any], Any], dtype: torch.dtyp
     ):
         found = torch.compile(program, backend="lamella", fullgraph=True)(x)
     torch.testing.assert_close(found, program(x), rtol=0, atol=0)
+
+
+def test_a_size_that_depends_on_data() -> None:
+    """torch 2.11 has no fake kernel of `_unique`: the derivative of `index_fill` would have the size that zeros give."""
+
+    def f(x: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        return (x.index_fill(0, torch.tensor([1, 3, 1]), value) * x).sum()
+
+    x, value = torch.arange(12.0).reshape(4, 3).requires_grad_(), torch.tensor(2.0, requires_grad=True)
+    expected = torch.autograd.grad(f(x, value), [x, value])
+    torch._dynamo.reset()
+    with patch.dict(KERNELS):
+        KERNELS.pop(aten._unique.default, None)
+        found = torch.autograd.grad(torch.compile(f, backend="lamella", fullgraph=True)(x, value), [x, value])
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
