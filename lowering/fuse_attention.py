@@ -73,7 +73,7 @@ def _candidates(
 
 def _is_attention(first: Node, last: Node, members: Sequence[Node], readers: Mapping[SSAValue, set[Node]]) -> bool:
     """Whether nests are one, of sizes that have tiles."""
-    from .fuse_groups import merge_groups
+    from .fuse_merge import merge_groups
     from .fuse_plan import single
 
     group: Group | None = single(first)

@@ -337,9 +337,9 @@ class BodyBuilder:
         )
 
     def scratch(self, t: TensorType, location: Any) -> SSAValue:
-        """A buffer of one grid point."""
+        """A buffer of one point of the innermost loop."""
         op = ScratchOp.create(result_types=[t], location=location)
-        self._append(op, 0)
+        self._append(op, len(self.scopes) - 1)
         return op.res
 
 

@@ -37,6 +37,7 @@ from .fuse_graph import Binding, Index, Node, load_parts, tensor_type
 from .fuse_index import invert
 from .fuse_plan import Loop, Plan
 from .fuse_scatter import UpdateOrder, update_order
+from .fuse_symbols import canonical_sizes, symbols_of
 from .sorting import candidates, room
 
 
@@ -56,8 +57,8 @@ class KernelEmitter:
     def __init__(self, plan: Plan, absorbed: Mapping[SSAValue, Node], location: Any) -> None:
         self.plan, self.absorbed, self.location = plan, absorbed, location
         self.members = {r: n for n in plan.group.members for r in n.results}
-        self.symbols = _symbols_of(plan, absorbed)
-        self.sizes = _canonical_sizes(self.symbols)
+        self.symbols = symbols_of(plan, absorbed)
+        self.sizes = canonical_sizes(self.symbols)
         self.grid = self._dims(plan.group.grid)
         self.builder = BodyBuilder(self.grid)
         self.block = Block(arg_types=[self._type(tensor_type(v)) for v in plan.outs])
@@ -107,10 +108,16 @@ class KernelEmitter:
         for i, (v, arg) in enumerate(zip(plan.outs, self.block.args, strict=True)):
             arg.name_hint = f"y{i}"
             self.targets[v] = (arg, ())
+        turns = plan.group.turns
+        if turns:
+            self._start_sums()
+            self.builder.open(self._dims(turns))
         for v in plan.scratch:
             self._make_scratch(v)
         for loop in plan.loops:
             self._loop(loop)
+        if turns:
+            self.builder.close((), (), (), self.location)
         scope = self.builder.scopes[0]
         self.block.add_ops([*scope.ops, EndOp.create(location=self.location)])
         drop_unused(self.block)
@@ -125,6 +132,21 @@ class KernelEmitter:
             location=self.location,
         )
         return EmittedKernel(kernel, list(self.ins), plan.outs, self.symbols)
+
+    def _start_sums(self) -> None:
+        """Set what the rows are added up in to 0."""
+        b, group = self.builder, self.plan.group
+        loops: dict[tuple[int, ...], list[Node]] = {}
+        for n in group.members:
+            if group.adds_up(n):
+                loops.setdefault(group.inner(n), []).append(n)
+        for inner, nodes in loops.items():
+            if inner:
+                b.open(self._dims(inner))
+            for n in nodes:
+                self._store(n, (b.zero(tensor_type(n.results[0]).element, n.op.location),))
+            if inner:
+                b.close((), (), (), nodes[0].op.location)
 
     def _make_scratch(self, v: SSAValue) -> None:
         n = self.members[v]
@@ -141,7 +163,7 @@ class KernelEmitter:
             for n in loop.nodes:
                 self._sort(n)
             return
-        b = self.builder
+        b, group = self.builder, self.plan.group
         if loop.axes:
             b.open(self._dims(loop.axes))
         if loop.nested:
@@ -152,13 +174,13 @@ class KernelEmitter:
             values = self._inline(n, self._binding(n), ALWAYS)
             if n.scan is not None:
                 values = tuple(self._scan(n, kind, v) for kind, v in zip(n.combine, values, strict=True))
-            (reduced if n.reduce else stores).append((n, values))
+            (reduced if n.reduce and not group.adds_up(n) else stores).append((n, values))
         for n, values in stores:
-            self._store(n, values)
+            self._store(n, values, "add" if group.adds_up(n) else None)
         results = iter(self._close(loop, reduced))
         for n, _ in reduced:
             values = tuple(next(results) for _ in n.results)
-            if not self.plan.group.inner(n):
+            if not group.inner(n):
                 self.scalars.update(zip(n.results, values, strict=True))
             self._store(n, values)
         if loop.nested:
@@ -197,13 +219,14 @@ class KernelEmitter:
         b.close((), (), (), location)
         self._publish(n)
 
-    def _store(self, n: Node, values: tuple[SSAValue, ...]) -> None:
+    def _store(self, n: Node, values: tuple[SSAValue, ...], combine: str | None = None) -> None:
         for r, v in zip(n.results, values, strict=True):
             target = self.targets.get(r)
             if target is not None:
                 buffer, axes = target
                 index = axes or tuple(expr.substitute(e, self._binding(n)) for e in n.index)
-                self.builder.store(v, buffer, index if tensor_type(buffer).rank else (), n.op.location)
+                index = index if tensor_type(buffer).rank else ()
+                self.builder.store(v, buffer, index, n.op.location, combine=combine)
 
     def _publish(self, n: Node) -> None:
         """From now on read from buffers what has been stored, unless it is a scalar of the grid point."""
@@ -362,55 +385,3 @@ def drop_unused(block: Block) -> None:
         elif all(r.first_use is None for r in op.results):
             op.detach()
             op.erase()
-
-
-def _symbols_of(plan: Plan, absorbed: Mapping[SSAValue, Node]) -> list[Any]:
-    """Size symbols of a kernel in order of appearance: domains, types, bodies."""
-    found: dict[Any, None] = {}
-
-    def add(*dims: Dim) -> None:
-        for d in dims:
-            if not isinstance(d, int):
-                names = sorted(expr.symbols(d), key=lambda s: (s.name[0], len(s.name), s.name))
-                found.update((s, None) for s in names if s.name[0] in "suz" and s.name[1:].isdigit())
-
-    seen: set[Node] = set()
-
-    def visit(n: Node) -> None:
-        if n in seen:
-            return
-        seen.add(n)
-        for d in n.domain:
-            add(d.lo, d.hi)
-        for r in n.results:
-            add(*tensor_type(r).shape, *tensor_type(r).strides)
-        for op in n.op.body.block.ops:
-            if isinstance(op, LoadOp):
-                read(op.operands[0])
-            for a in op.properties.values():
-                if isinstance(a, (IndexAttr, PredAttr)):
-                    add(*a)
-        if isinstance(n.op, ScatterOp):
-            read(n.op.base)
-
-    def read(source: SSAValue) -> None:
-        producer = absorbed.get(source)
-        if producer is not None:
-            visit(producer)
-        t = tensor_type(source)
-        add(*t.shape, *t.strides)
-
-    for n in plan.group.members:
-        visit(n)
-    return list(found)
-
-
-def _canonical_sizes(symbols: list[Any]) -> Binding:
-    """Symbols of the function to the kernel's own; empty if they have the same names or there are none."""
-    renamed: Binding = {}
-    counts: dict[str, int] = {}
-    for s in symbols:
-        kind = s.name[0]
-        renamed[s] = expr.symbol(f"{kind}{counts.get(kind, 0)}")
-        counts[kind] = counts.get(kind, 0) + 1
-    return renamed if any(a is not b for a, b in renamed.items()) else {}

@@ -10,7 +10,7 @@ import sympy
 from ..dialects import expr
 from ..dialects.expr import Dim
 from ..dialects.loop import LoopDim
-from .fuse_graph import Binding, Index, Node
+from .fuse_graph import Binding, Index, Node, Read
 from .index_simplify import facts, is_plain
 
 
@@ -68,6 +68,12 @@ def invert(n: Node, index: Index, sizes: Binding | None = None) -> Binding | Non
                 return None
             binding[d.symbol] = expr.substitute(d.lo, sizes)
     return binding
+
+
+def point_of(n: Node, p: Node, read: Read) -> Binding | None:
+    """The dims of the producer at which the reader reads, in the reader's dims."""
+    binding = invert(p, read.index)
+    return None if binding is None else {d: simplified(e, n.domain) for d, e in binding.items()}
 
 
 def simplified(e: Dim, dims: tuple[LoopDim, ...]) -> Dim:

@@ -34,13 +34,19 @@ class Group:
     extents: dict[Axis, tuple[LoopDim, Node]]
     """Bounds of each axis, in the words of a member that has it."""
     grid: tuple[Axis, ...]
+    turns: tuple[Axis, ...] = ()
+    """Rows that a grid point takes one after the other, with all that is done to each."""
 
     def inner(self, n: Node) -> tuple[Axis, ...]:
-        """Parallel axes of a member inside a grid point."""
-        return tuple(a for a in self.axes[n][: len(n.dims)] if a not in self.grid)
+        """Parallel axes of a member inside a grid point, or a row of one."""
+        return tuple(a for a in self.axes[n][: len(n.dims)] if a not in self.grid and a not in self.turns)
 
     def reduced(self, n: Node) -> tuple[Axis, ...]:
-        return self.axes[n][len(n.dims) :]
+        return tuple(a for a in self.axes[n][len(n.dims) :] if a not in self.turns)
+
+    def adds_up(self, n: Node) -> bool:
+        """Whether a member adds up what the rows of a grid point give."""
+        return any(a in self.turns for a in self.axes[n][len(n.dims) :])
 
     def extent(self, a: Axis) -> Dim:
         return self.extents[a][0].extent
@@ -209,7 +215,7 @@ def _loops(group: Group, phases: dict[Node, int], stored: set[Node]) -> list[Loo
 
 
 def _names(group: Group) -> dict[Axis, str]:
-    names = {a: f"d{i}" for i, a in enumerate(group.grid)}
+    names = {a: f"d{i}" for i, a in enumerate((*group.grid, *group.turns))}
     parallel = [a for n in group.members for a in group.inner(n)]
     for a in dict.fromkeys(parallel):
         names.setdefault(a, f"d{len(names)}")

@@ -25,6 +25,7 @@ from ..dialects.tensor import TensorType, itemsize
 from .contraction import contraction_of_nest
 from .fuse_cost import Hints, Machine
 from .fuse_graph import tensor_type
+from .fuse_strips import strips
 from .index_simplify import facts
 from .index_split import substitute_body
 from .schedule_access import accesses, stride
@@ -44,7 +45,11 @@ _PARTED = frozenset({"add", "mul", "max", "min", "and", "or", "xor"})
 def split_reductions(ops: Sequence[Operation], machine: Machine, hints: Hints) -> list[Operation]:
     """The ops, with reductions replaced where that is worth it; the uses of their results are replaced too."""
     found: list[Operation] = []
+    in_strips = strips(ops, hints, LEAST) if machine.parts and machine.in_turn else {}
     for o in ops:
+        if isinstance(o, NestOp) and o in in_strips:
+            found += in_parts(o, *in_strips[o])
+            continue
         if not isinstance(o, NestOp) or not o.combine.data or o.scan is not None or contraction_of_nest(o) is not None:
             found.append(o)
             continue

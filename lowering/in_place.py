@@ -113,12 +113,16 @@ def _same_point(load: _Access, store: _Access) -> bool:
 
 
 def _earlier_loop(load: _Access, store: _Access, grid: frozenset[sympy.Symbol]) -> bool:
-    """All loads are done before the first store of a grid point, and grid points keep to elements of their own."""
-    if not load.path[0] < store.path[0]:
+    """All loads of a point, of the grid and of the loops that both are in, are done before its first store, and such
+    points keep to elements of their own.
+    """
+    around = [a for a, b in zip(load.loops, store.loops, strict=False) if a is b]
+    if not load.path[len(around)] < store.path[len(around)]:
         return False
+    points = grid | {d.symbol for loop in around if isinstance(loop, ForOp) for d in loop.dims}
     reading, writing = (_grid_symbols(a.loops, grid) for a in (load, store))
-    same = [e for e, f in zip(load.index, store.index, strict=True) if e == f and e in reading]
-    return grid <= {reading[e] for e in same if writing.get(e) == reading[e]}
+    same = {e for e, f in zip(load.index, store.index, strict=True) if e == f}
+    return points <= {p for e in same for p in (e, reading.get(e)) if p == e or writing.get(e) == p}
 
 
 def _grid_symbols(loops: Iterable[Operation], grid: frozenset[sympy.Symbol]) -> dict[Any, sympy.Symbol]:

@@ -60,6 +60,7 @@ class LoopFuse(ModulePass):
     hold: int = 0
     rows: int = 0
     one_pass: bool = False
+    in_turn: bool = True
     launch: float = LAUNCH_US
     fork: float = FORK_US
     speed: float = BYTES_PER_US
@@ -243,6 +244,7 @@ def _group_key(group: Group, nodes: list[Node], leaving: set[SSAValue]) -> tuple
         parts.append(None if mine is None else tuple(axes.setdefault(a, len(axes)) for a in mine))
         parts.append(tuple(origins(n.op)))
     parts.append(tuple(axes[a] for a in group.grid))
+    parts.append(tuple(axes[a] for a in group.turns))
     return tensors, tuple(parts)
 
 

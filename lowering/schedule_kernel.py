@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import sympy
@@ -261,7 +261,8 @@ def _memory(kernel: KernelOp, machine: Machine, hints: Hints, is_product: bool) 
     if total <= near:
         return
     seen: set[SSAValue] = set()
-    for loop in [o for o in kernel.body.block.ops if isinstance(o, ForOp)]:
+    loops = [o for o in kernel.body.block.ops if isinstance(o, ForOp)]
+    for loop in loops if is_product else _streaming(loops):
         found = [a for a in accesses(body_ops(loop.body)) if buffer_of(a) in args]
         vector = loop.attributes.get("vector")
         d = expr.symbol(vector.data) if isinstance(vector, StringAttr) else None
@@ -287,6 +288,16 @@ def _reads_once(kernel: KernelOp, hints: Hints) -> bool:
     found = (kernel.attributes.get(name) for name in ("flops", "bytes"))
     flops, moved = (hints.size(a[0]) if isinstance(a, IndexAttr) else 0 for a in found)
     return flops <= FEW_FLOPS * moved
+
+
+def _streaming(ops: Iterable[Operation]) -> Iterator[ForOp]:
+    """The outermost loops with vectors; of a loop without any, itself."""
+    for loop in (o for o in ops if isinstance(o, ForOp)):
+        inner = [o for o in body_ops(loop.body) if isinstance(o, ForOp) and "vector" in o.attributes]
+        if "vector" in loop.attributes or not inner:
+            yield loop
+        else:
+            yield from _streaming(loop.body.block.ops)
 
 
 def _ahead(a: LoadOp, loop: ForOp, far: int) -> Dim:

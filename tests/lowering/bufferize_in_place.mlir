@@ -136,3 +136,47 @@ func.func @cache(%x: !sym.t<[s0, 16], f32>, %i: !sym.t<[1], i64>, %k: !sym.t<[16
   %1 = aten.copy_(%x, %y) : (!sym.t<[s0, 16], f32>, !sym.t<[s0, 16], f32>) -> !sym.t<[s0, 16], f32>
   func.return
 }
+
+// Rows in turn: a row is read in one loop and written in the next, and no other row is. Where the next row's elements
+// are read too, it is not written over.
+// CHECK-LABEL: host.func @turns
+// CHECK: %b = host.slot %0 [0]
+// CHECK-NEXT: host.launch @in_turn(%v) outs(%b)
+// CHECK-NEXT: %c = host.slot %0 [512]
+// CHECK-NEXT: host.launch @in_turn_next(%b) outs(%c)
+loop.kernel @in_turn(%x: !sym.t<[8, 16], f32>) outs(%y: !sym.t<[8, 16], f32>) sizes [] grid [d0 = 2] {
+  loop.for [d1 = 4*d0 : 4*d0 + 4] {
+    %s = loop.for [d2 = 16] reduce [add] {
+      %0 = loop.load %x[d1, d2] : !sym.t<[8, 16], f32>
+      loop.yield %0 : f32
+    } : f32
+    loop.for [d2 = 16] {
+      loop.store %s, %y[d1, d2] : !sym.t<[8, 16], f32>
+      loop.yield
+    }
+    loop.yield
+  }
+  loop.end
+}
+loop.kernel @in_turn_next(%x: !sym.t<[8, 16], f32>) outs(%y: !sym.t<[8, 16], f32>) sizes [] grid [d0 = 2] {
+  loop.for [d1 = 4*d0 : 4*d0 + 4] {
+    %s = loop.for [d2 = 16] reduce [add] {
+      %0 = loop.load %x[mod(d1 + 7, 8), d2] : !sym.t<[8, 16], f32>
+      loop.yield %0 : f32
+    } : f32
+    loop.for [d2 = 16] {
+      loop.store %s, %y[d1, d2] : !sym.t<[8, 16], f32>
+      loop.yield
+    }
+    loop.yield
+  }
+  loop.end
+}
+func.func @turns(%x: !sym.t<[128], f32>) -> !sym.t<[8, 16], f32> {
+  %a = loop.launch @twice(%x) sizes [128] : (!sym.t<[128], f32>) -> !sym.t<[128], f32>
+  %v = loop.view %a offset [0] : !sym.t<[128], f32> -> !sym.t<[8, 16], f32>
+  %b = loop.launch @in_turn(%v) sizes [] : (!sym.t<[8, 16], f32>) -> !sym.t<[8, 16], f32>
+  %c = loop.launch @in_turn_next(%b) sizes [] : (!sym.t<[8, 16], f32>) -> !sym.t<[8, 16], f32>
+  %d = loop.launch @in_turn(%c) sizes [] : (!sym.t<[8, 16], f32>) -> !sym.t<[8, 16], f32>
+  func.return %d : !sym.t<[8, 16], f32>
+}

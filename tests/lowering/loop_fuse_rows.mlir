@@ -115,32 +115,3 @@ func.func @main(%x: !sym.t<[64, 100], f32>) -> (!sym.t<[64], f32>, !sym.t<[64], 
   } : !sym.t<[64], i64>
   func.return %0, %1 : !sym.t<[64], f32>, !sym.t<[64], i64>
 }
-
-// -----
-
-// Sums of rows and of columns are no one kernel: what both read is computed in each, and never stored.
-
-// CHECK:      loop.kernel @{{.*}}(%x0: {{.*}}, %x1: {{.*}}) outs(%y0: !sym.t<[512], f32>)
-// CHECK:        arith.subf
-// CHECK:        loop.kernel @{{.*}}(%x0: {{.*}}, %x1: {{.*}}) outs(%y0: !sym.t<[1024], f32>)
-// CHECK:        arith.subf
-// CHECK-NOT:  loop.kernel
-// CHECK:      func.func
-func.func @main(%x: !sym.t<[512, 1024], f32>, %m: !sym.t<[512], f32>) -> (!sym.t<[512], f32>, !sym.t<[1024], f32>) {
-  %c = loop.nest [d0 = 512, d1 = 1024] {
-    %0 = loop.load %x[d0, d1] : !sym.t<[512, 1024], f32>
-    %1 = loop.load %m[d0] : !sym.t<[512], f32>
-    %2 = arith.subf %0, %1 : f32
-    %3 = math.sqrt %2 : f32
-    loop.yield %3 : f32
-  } : !sym.t<[512, 1024], f32>
-  %r = loop.nest [d0 = 512] reduce [r0 = 1024] combine [add] {
-    %0 = loop.load %c[d0, r0] : !sym.t<[512, 1024], f32>
-    loop.yield %0 : f32
-  } : !sym.t<[512], f32>
-  %s = loop.nest [d0 = 1024] reduce [r0 = 512] combine [add] {
-    %0 = loop.load %c[r0, d0] : !sym.t<[512, 1024], f32>
-    loop.yield %0 : f32
-  } : !sym.t<[1024], f32>
-  func.return %r, %s : !sym.t<[512], f32>, !sym.t<[1024], f32>
-}

@@ -18,7 +18,7 @@ from lamella.dialects.context import make_context
 from lamella.dialects.text import parse_module, print_module
 from lamella.dialects.verify import verify
 from lamella.driver import native, run_passes
-from lamella.lowering import fuse_split, schedule_columns, schedule_kernel, schedule_tiles
+from lamella.lowering import fuse_split, fuse_strips, schedule_columns, schedule_kernel, schedule_tiles
 from lamella.lowering.loop_fuse import LoopFuse
 from lamella.lowering.loop_schedule import LoopSchedule
 from lamella.lowering.prims_to_loop import PrimsToLoop
@@ -99,6 +99,51 @@ def test_random_programs_in_small_blocks(drawn: Any) -> None:
         for name, value in {"LINE": 16, "COLUMNS": 3}.items():
             patch.setattr(schedule_tiles, name, value)
         check(*lowered(drawn), LoopFuse())
+
+
+ROWS_AND_COLUMNS = """
+func.func @main(%x: !sym.t<[{b}, {s}, {c}], f32>, %w: !sym.t<[{c}], f32>) -> ({types}) {{
+  %v = prims.broadcast %w {{dims = [2]}} : !sym.t<[{c}], f32> -> !sym.t<[{b}, {s}, {c}], f32>
+  %g = prims.mul %x, %v : !sym.t<[{b}, {s}, {c}], f32>
+  %m = prims.reduce %g {{kind = sum, dims = [2]}} : !sym.t<[{b}, {s}, {c}], f32> -> !sym.t<[{b}, {s}], f32>
+  %n = prims.broadcast %m {{dims = [0, 1]}} : !sym.t<[{b}, {s}], f32> -> !sym.t<[{b}, {s}, {c}], f32>
+  %y = prims.sub %g, %n : !sym.t<[{b}, {s}, {c}], f32>
+  %p = prims.reduce %y {{kind = sum, dims = [0, 1]}} : !sym.t<[{b}, {s}, {c}], f32> -> !sym.t<[{c}], f32>
+  %q = prims.reduce %x {{kind = sum, dims = [0, 1]}} : !sym.t<[{b}, {s}, {c}], f32> -> !sym.t<[{c}], f32>
+  %r = prims.reduce %y {{kind = max, dims = [2]}} : !sym.t<[{b}, {s}, {c}], f32> -> !sym.t<[{b}, {s}], f32>
+  %t = prims.reduce %y {{kind = max, dims = [0, 1]}} : !sym.t<[{b}, {s}, {c}], f32> -> !sym.t<[{c}], f32>
+  func.return {results} : {types}
+}}
+"""
+"""A norm's backward and more: sums of rows and of columns, of what is read and of what is made after the sums of rows."""
+
+
+@settings(max_examples=60)
+@given(
+    st.tuples(st.integers(1, 5), st.integers(1, 9), st.integers(1, 20)),
+    st.lists(st.sampled_from("ypqrtm"), min_size=2, max_size=5, unique=True),
+    st.integers(1, 4),
+    st.integers(1, 3),
+)
+def test_rows_in_turn(sizes: tuple[int, int, int], results: list[str], strips: int, least: int) -> None:
+    b, s, c = sizes
+    shapes = {"y": f"{b}, {s}, {c}"} | dict.fromkeys("rm", f"{b}, {s}") | dict.fromkeys("pqt", f"{c}")
+    types = ", ".join(f"!sym.t<[{shapes[r]}], f32>" for r in results)
+    text = ROWS_AND_COLUMNS.format(b=b, s=s, c=c, types=types, results=", ".join(f"%{r}" for r in results))
+    inputs = [torch.randint(-9, 9, shape).float() for shape in (sizes, (c,))]
+    module = parse_module(text)
+    PrimsToLoop().apply(make_context(), module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fuse_split, "LEAST", 4)
+        patch.setattr(fuse_strips, "LEAST", least)
+        patch.setattr(fuse_strips, "STRIPS", strips)
+        wanted = run_module(module, [x.clone() for x in inputs])
+        run_passes(module, "loop-fuse,loop-schedule")
+        seen = run_module(module, [x.clone() for x in inputs])
+        run_passes(module, "bufferize,kernel-to-llvm,host-to-llvm")
+    got = native(module, CpuTarget.host())([x.clone() for x in inputs])
+    for g, k, w in zip(got, seen, wanted, strict=True):
+        assert torch.equal(g, w) and torch.equal(k, w)
 
 
 @settings(max_examples=12)

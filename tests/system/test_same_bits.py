@@ -16,6 +16,12 @@ THREADED: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "rows": (lambda x: (x.softmax(-1), x.var(-1), x.cumsum(-1)), (torch.randn(300, 1000),)),
     "columns": (lambda x: (x.sum(0), x.mean(0), x.cumsum(0)), (torch.randn(3000, 100),)),
     "norm": (lambda x, w: F.layer_norm(x, [512], w), (torch.randn(500, 512), torch.randn(512))),
+    "norm backward": (
+        lambda x, w, g: torch.ops.aten.native_layer_norm_backward(
+            g, x, [512], x.mean(-1, True), x.std(-1, keepdim=True), w, w, [True] * 3
+        ),
+        (torch.randn(500, 512), torch.randn(512), torch.randn(500, 512)),
+    ),
     "updates": (
         lambda x, i, s: x.index_add(0, i, s),
         (torch.zeros(50, 64), torch.randint(0, 50, (4000,)), torch.randn(4000, 64)),

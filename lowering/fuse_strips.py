@@ -1,0 +1,139 @@
+"""Sums of columns that are made strip by strip, as their tensor is reduced along its rows too.
+
+    grad_weight[c] = sum over r of g[r, c] * n[r, c]  beside  mean_g[r] = sum over c of g[r, c] * w[c]
+
+In strips of rows one kernel has both (`fuse_turns`). How many there are depends on sizes alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import sympy
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects import expr
+from ..dialects.loop import IndexAttr, LoadOp, LoopDim, NestOp
+from .contraction import contraction_of_nest
+from .fuse_cost import Hints
+from .fuse_graph import tensor_type
+from .fuse_turns import SUMMED
+
+STRIPS = 32
+"""Strips at most, about."""
+
+LEAST = 16
+"""Rows of a strip at least: then its sums cost little beside its rows."""
+
+DEPTH = 48
+"""Pointwise nests that are looked through, one behind the other."""
+
+Moves: TypeAlias = tuple[frozenset[sympy.Symbol], ...]
+"""For each dim of a tensor, the dims of a nest that it moves with."""
+
+Way: TypeAlias = tuple[frozenset[int], frozenset[int]]
+"""The dims of a tensor that a reduction to columns keeps, and those that it reduces."""
+
+
+def strips(ops: Sequence[Operation], hints: Hints, least: int) -> dict[NestOp, tuple[int, int]]:
+    """The sums of columns of tensors of at least so many elements that are reduced along their rows too: which of the
+    reduced dims is cut, and how many of its points a strip has.
+    """
+    nests = [o for o in ops if isinstance(o, NestOp) and o.combine.data and o.scan is None]
+    large = [o for o in nests if hints.points((*o.dims, *o.reduce)) >= least and len(o.dims)]
+    if len(large) < 2:
+        return {}
+    sources = _Sources(ops, hints, least)
+    rows: dict[tuple[SSAValue, Way], NestOp] = {}
+    columns: list[tuple[NestOp, SSAValue, Way]] = []
+    for o in large:
+        if contraction_of_nest(o) is not None:
+            continue
+        for v, moves in sources.of(o).items():
+            kept, reduced = _along(moves, o.dims), _along(moves, o.reduce)
+            if kept and reduced:
+                rows.setdefault((v, (reduced, kept)), o)
+                if _is_sum(o) and len(moves) - 1 in kept:
+                    columns.append((o, v, (kept, reduced)))
+    position = {o: i for i, o in enumerate(ops)}
+    found: dict[NestOp, tuple[int, int]] = {}
+    for o, v, way in columns:
+        row = rows.get((v, way))
+        if o in found or row is None or _needs(row, o, position):
+            continue
+        if (cut := _cut([hints.size(d.extent) for d in o.reduce])) is not None:
+            found[o] = cut
+    return found
+
+
+def _needs(o: Operation, other: Operation, position: Mapping[Operation, int]) -> bool:
+    """Whether an op is computed from another one."""
+    waiting, seen = [o], {o}
+    while waiting:
+        at = waiting.pop()
+        if at is other:
+            return True
+        loaded = (v for r in at.regions for b in r.blocks for inner in b.ops for v in inner.operands)
+        owners = (v.owner for v in (*at.operands, *loaded))
+        above = {x for x in owners if isinstance(x, Operation) and position.get(x, -1) >= position[other]} - seen
+        seen |= above
+        waiting += above
+    return False
+
+
+def _is_sum(o: NestOp) -> bool:
+    return [k.data for k in o.combine.data] == ["add"] and tensor_type(o.res[0]).dtype in SUMMED
+
+
+def _along(moves: Moves, dims: Iterable[LoopDim]) -> frozenset[int]:
+    """The dims of a tensor that move with some of these dims of a nest."""
+    symbols = {d.symbol for d in dims}
+    return frozenset(i for i, m in enumerate(moves) if m & symbols)
+
+
+def _cut(sizes: Sequence[int]) -> tuple[int, int] | None:
+    """The dim of which strips are cut, and how many of its points one has; None where there are too few rows."""
+    total = 1
+    for n in sizes:
+        total *= n
+    wanted = max(LEAST, 1 << max(0, -(-total // STRIPS) - 1).bit_length())
+    points = [max(1, -(-wanted * n // max(1, total))) for n in sizes]
+    k = max(range(len(sizes)), key=lambda i: (sizes[i] // points[i], -i))
+    return None if sizes[k] < 2 * points[k] else (k, points[k])
+
+
+class _Sources:
+    """The large tensors that nests read, through pointwise nests that make what they read."""
+
+    def __init__(self, ops: Iterable[Operation], hints: Hints, least: int) -> None:
+        self.hints, self.least = hints, least
+        plain = (o for o in ops if isinstance(o, NestOp) and not o.combine.data and o.scan is None)
+        self.producers: Mapping[SSAValue, NestOp] = {r: o for o in plain for r in o.res}
+        self._known: dict[NestOp, dict[SSAValue, Moves]] = {}
+
+    def of(self, o: NestOp, depth: int = 0) -> dict[SSAValue, Moves]:
+        """Those of a nest."""
+        known = self._known.get(o)
+        if known is not None:
+            return known
+        found: dict[SSAValue, Moves] = {}
+        symbols = {d.symbol for d in (*o.dims, *o.reduce)}
+        for load in o.body.block.ops:
+            if not isinstance(load, LoadOp) or self.hints.bytes(load.source) < 2 * self.least:
+                continue
+            index: IndexAttr = load.index
+            moves = tuple(frozenset(expr.symbols(e) & symbols) for e in index)
+            found.setdefault(load.source, moves)
+            producer = self.producers.get(load.source)
+            if producer is None or depth >= DEPTH:
+                continue
+            out = producer.out.data.items if producer.out is not None else tuple(d.symbol for d in producer.dims)
+            of: dict[sympy.Symbol, frozenset[sympy.Symbol]] = {}
+            for e, m in zip(out, moves, strict=True):
+                for s in expr.symbols(e):
+                    of[s] = of.get(s, frozenset()) | m
+            for v, inner in self.of(producer, depth + 1).items():
+                found.setdefault(v, tuple(frozenset(t for s in m for t in of.get(s, ())) for m in inner))
+        self._known[o] = found
+        return found
