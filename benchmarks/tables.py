@@ -1,6 +1,6 @@
 """The tables of docs/performance.md, from results: measured now, or earlier.
 
-    python benchmarks/tables.py --run call,memory,layers,first_call     # `make performance`: all of them
+    python benchmarks/tables.py --run call,memory,layers,first_call,decode     # `make performance`: all of them
     python benchmarks/tables.py --bench kernels.jsonl models.jsonl
 
 `--run` measures and keeps results in `--results` (build/performance, a file per measure), `--bench` takes results of
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import call
+import decode
 import first_call
 import layers
 import memory
@@ -35,6 +36,7 @@ MEASURES: dict[str, Callable[[list[dict[str, Any]]], str]] = {
     "layers": layers.shown,
     "call": call.shown,
     "memory": memory.shown,
+    "decode": decode.shown,
 }
 """Name of a script here to what makes a table of its rows."""
 
