@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -43,6 +44,7 @@ def lamella(
     from .dialects.collection import settle, without_collection
 
     settle("TorchDynamo")
+    _reuse_traces()
     with without_collection(), loading_support():
         from .frontend.backend import Backend
         from .frontend.options import parse_options
@@ -77,6 +79,7 @@ def compile(
     with without_collection():  # loading torch's compiler is a quarter collection
         compiled = torch.compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=lamella, options=given)
         settle("torch.compile")
+    _reuse_traces()
     if not fullgraph:
         return compiled
     from .frontend.fast_entry import fast_entry
@@ -520,3 +523,43 @@ def fingerprint() -> str:
     from .codegen.cache import compiler_version
 
     return compiler_version()
+
+
+# Functions that another process has compiled are not traced again.
+
+
+def _reuse_traces() -> None:
+    """Needs torch's compiler loaded; the first call counts."""
+    from .frontend.trace_reuse import reuse_traces
+
+    reuse_traces(_is_ours, _traces)
+
+
+def _is_ours(backend: Any) -> bool:
+    return getattr(_inner(backend), "compiler_fn", None) is lamella
+
+
+def _inner(backend: Any) -> Any:
+    """What torch.compile was given, without what TorchDynamo wraps it in."""
+    while (inner := getattr(backend, "_torchdynamo_orig_backend", None)) is not None:
+        backend = inner
+    return backend
+
+
+def _traces(backend: Any) -> tuple[Any, str] | None:
+    """Where traces for a backend of ours are kept, and what they depend on; None where they are not."""
+    from .codegen.cache import default_cache
+    from .codegen.target import CpuTarget
+    from .frontend.backend import with_settings
+    from .frontend.options import parse_options
+
+    given = _inner(backend)
+    wanted = parse_options(given.kwargs.get("options"), given.kwargs.get("mode"))
+    if not (wanted.cache and wanted.traces) or wanted.freezing or _dump_folder(wanted):
+        return None
+    wanted = replace(with_settings(wanted), timing=False)
+    return default_cache(), f"{_version()}|{wanted!r}|{given.dynamic}|{CpuTarget.host().key}"
+
+
+if "torch._dynamo.convert_frame" in sys.modules:  # torch.compile looks the backend up
+    _reuse_traces()

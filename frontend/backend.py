@@ -31,6 +31,7 @@ from .torch_compat import (
     hold_cached,
     leaves_nothing_to_do,
     real_tensors,
+    says_all,
 )
 
 # What only a graph that is compiled needs is imported then: one that AOTAutograd has in its cache needs no IR.
@@ -150,7 +151,7 @@ class Backend:
             asked = replace(self.options, timing=False)
             tag = hashlib.sha256(f"{self.version}|{asked!r}".encode()).hexdigest()[:32]
             with cached(f"lamella-{tag}"):
-                return entry(compile, graph.forward, example_inputs)
+                return entry(compile, graph.forward, example_inputs, says_all(graph))
         except NotFunctional as error:
             reason = f"AOTAutograd cannot express the aliases of this program: {error}"
         except UNEXPRESSED as error:

@@ -135,11 +135,12 @@ class EagerGraph(OutputCode):
 
 
 def entry(
-    make: Callable[[], Callable[..., Any]], eager: Callable[..., Any], inputs: Sequence[Any]
+    make: Callable[[], Callable[..., Any]], eager: Callable[..., Any], inputs: Sequence[Any], keep: bool = False
 ) -> Callable[..., Any]:
     """`make()`, a callable that AOTAutograd makes of a graph of TorchDynamo, without AOTAutograd's part in its calls
     where that is to do nothing, and `eager`, which is the graph, for arguments that share memory which is written.
-    `inputs` are examples.
+    `inputs` are examples. Where `direct_call` is to make the callable again in another process (`keep`) and can, its
+    graph is its `lamella_graph`.
     """
     _latest.take()
     wrapped = make()
@@ -148,23 +149,37 @@ def entry(
         return wrapped
     if isinstance(compiled, CompiledGraph) and compiled.direct and not autocast_enabled():
         wrapped = _without_wrapper(wrapped, compiled)
+        if keep and not compiled.written:
+            wrapped.lamella_graph = compiled
     return unless_overlapping(wrapped, eager, compiled.written or (), inputs)
 
 
-def _without_wrapper(wrapped: Callable[..., Any], graph: CompiledGraph) -> Callable[..., Any]:
+def direct_call(graph: CompiledGraph) -> Callable[..., Any]:
+    """What `entry` made of a graph that is `direct` and writes nothing, in another process."""
+    made = partial(_native_call(graph))
+    made.__name__ = "call"  # TorchDynamo asks at every call
+    made.lamella_graph = graph
+    return made
+
+
+def _without_wrapper(wrapped: Callable[..., Any], graph: CompiledGraph) -> Any:
     """The first call is made as it is: AOTAutograd looks at what custom operators return then."""
 
     def first(*inputs: Any) -> Any:
         result = wrapped(*inputs)
-        native = getattr(graph.compiled, "function", None)
-        function = native() if native is not None else graph.compiled
-        if native is None or graph.constants or not graph.recipe.is_identity:
-            boxed = graph.recipe.wrap(function, graph.constants)
-            function = lambda *inputs: boxed(list(inputs))  # noqa: E731
-        call.__setstate__((function, (), {}, {"__name__": "call"}))
+        call.__setstate__((_native_call(graph), (), {}, vars(call)))
         return result
 
     # A partial is called without a frame of Python, and may get another function.
     call: Any = partial(first)
     call.__name__ = "call"  # TorchDynamo asks at every call
     return call
+
+
+def _native_call(graph: CompiledGraph) -> Callable[..., Any]:
+    native = getattr(graph.compiled, "function", None)
+    function = native() if native is not None else graph.compiled
+    if native is None or graph.constants or not graph.recipe.is_identity:
+        boxed = graph.recipe.wrap(function, graph.constants)
+        return lambda *inputs: boxed(list(inputs))
+    return function

@@ -32,6 +32,8 @@ class Options:
     folded into convolutions, and weights are kept in the layout that oneDNN computes in; a parameter that changes is
     noticed at the next call, but where it is written through `Tensor.data`. Such graphs are not recorded; with
     `cuda_graphs=True` none is frozen.
+    `traces`: with `cache`, functions for inference that another process has traced are not traced again where guards
+    and source say that the trace would come out the same.
     """
 
     dump: str | None = None
@@ -50,6 +52,7 @@ class Options:
     deterministic: bool | None = None
     freezing: bool = False
     batch_invariant: bool = False
+    traces: bool = True
 
     @property
     def key(self) -> str:
