@@ -156,7 +156,7 @@ def entry(
 
 def direct_call(graph: CompiledGraph) -> Callable[..., Any]:
     """What `entry` made of a graph that is `direct` and writes nothing, in another process."""
-    made = partial(_native_call(graph))
+    made: Any = partial(_native_call(graph))
     made.__name__ = "call"  # TorchDynamo asks at every call
     made.lamella_graph = graph
     return made
