@@ -20,7 +20,8 @@ from torch.utils.checkpoint import CheckpointPolicy
 from .aliases import NotFunctional
 from .joint_cse import eliminate_common_subexpressions
 from .joint_layout import with_channels_last
-from .torch_compat import InputMutationAOTOutput
+from .overlap import overlaps_itself
+from .torch_compat import InputMutationAOTOutput, TangentAOTInput
 
 config: Any = _config
 partitioners: Any = _partitioners
@@ -51,6 +52,7 @@ class JointGraph:
     """
 
     def __init__(self, module: GraphModule, inputs: Sequence[Any], settings: Mapping[str, Any]) -> None:
+        _refuse_overlapping_gradients(module)
         module.graph.eliminate_dead_code()
         module.graph = with_channels_last(module.graph)
         if config.cse:
@@ -154,6 +156,16 @@ def _written(module: GraphModule) -> list[Node]:
 
     places = [n for n in module.graph.nodes if n.op == "placeholder"]
     return [n for n in places if is_written(n) or n.meta.get("desc") in after]
+
+
+def _refuse_overlapping_gradients(module: GraphModule) -> None:
+    """AOTAutograd gives a gradient the strides of its result, and copies it into memory where elements overlap."""
+    for node in module.graph.nodes:
+        value = node.meta.get("val")
+        if node.op != "placeholder" or not isinstance(node.meta.get("desc"), TangentAOTInput):
+            continue
+        if isinstance(value, torch.Tensor) and overlaps_itself(value):
+            raise NotFunctional("elements of a result that has a gradient overlap in memory")
 
 
 def _copied(graph: Graph, node: Node) -> Node:

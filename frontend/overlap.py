@@ -95,3 +95,14 @@ def _reaches(steps: Sequence[tuple[int, int, int]], distance: int) -> bool:
     least, most = sum(s * a for s, a, _ in rest), sum(s * b for s, _, b in rest)
     first, last = max(low, -((most - distance) // step)), min(high, (distance - least) // step)
     return any(_reaches(rest, distance - step * k) for k in range(first, last + 1))
+
+
+def overlaps_itself(t: torch.Tensor) -> bool:
+    """Whether two elements share memory, as far as strides that are known say it; repeated ones (stride 0) aside."""
+    reach = 1
+    dims: list[tuple[Any, Any]] = [(s, n) for n, s in zip(t.shape, t.stride(), strict=True) if type(s) is int and s]
+    for s, n in sorted((s, n) for s, n in dims if type(n) is int and n > 1):
+        if s < reach:
+            return True
+        reach += (n - 1) * s
+    return False

@@ -66,6 +66,7 @@ __all__ = [
     "InputMutationAOTOutput",
     "OutputCode",
     "OutputType",
+    "TangentAOTInput",
     "TorchDynamoException",
     "aot_compile",
     "autocast_enabled",
