@@ -132,7 +132,7 @@ def plan_kernel(group: Group, leaving: Collection[SSAValue], machine: Machine) -
             for a in group.members
             if a.pointwise and a not in buffered and group.inner(a)
             and any(p is a and not _together(group, phases, n, read, a) for n, read, p in uses)
-            and _worth_keeping(group, a, producers, leaving, machine)
+            and _worth_keeping(group, a, producers, buffered, leaving, machine)
         ]  # fmt: skip
         if not late:
             break
@@ -183,14 +183,34 @@ def _together(group: Group, phases: dict[Node, int], n: Node, read: Read, p: Nod
 
 
 def _worth_keeping(
-    group: Group, a: Node, producers: dict[SSAValue, Node], leaving: Collection[SSAValue], machine: Machine
+    group: Group,
+    a: Node,
+    producers: dict[SSAValue, Node],
+    buffered: Collection[Node],
+    leaving: Collection[SSAValue],
+    machine: Machine,
 ) -> bool:
     """Whether reading `a` back from a buffer is cheaper than computing it again."""
-    loads = sum(1 for r in a.reads if r.source not in producers or group.inner(producers[r.source]))
-    again = a.cost + 2 * loads
+    again = _cost_again(group, a, producers, buffered)
     if any(r in leaving for r in a.results):
         return again > 3
     return again > 4 and _fits(group, a, machine.row)
+
+
+def _cost_again(group: Group, a: Node, producers: dict[SSAValue, Node], buffered: Collection[Node]) -> int:
+    """What it costs to compute a point of `a` in another loop, with what it is made of there."""
+    cost = a.cost
+    for source in dict.fromkeys(r.source for r in a.reads):
+        p = producers.get(source)
+        if p is not None and not group.inner(p):
+            continue  # at hand: it is the same for all of the row
+        computed = p is not None and p.pointwise and p not in buffered
+        cost += max(_LOAD, _cost_again(group, p, producers, buffered)) if computed else _LOAD  # pyright: ignore
+    return cost
+
+
+_LOAD = 2
+"""What reading an element costs, in units of an add."""
 
 
 def _fits(group: Group, n: Node, limit: int) -> bool:
