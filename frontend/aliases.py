@@ -109,7 +109,17 @@ def written_inputs(graph: GraphModule) -> tuple[int, ...]:
     meta = forward_metadata()
     inputs = _inputs(graph, meta)
     written = [n for n, info in zip(inputs, meta.input_info, strict=False) if info.mutates_data] if meta else ()
-    return tuple(n.meta["desc"].idx for n in written)
+    return tuple(i for n in written if (i := _position(n.meta["desc"])) is not None)
+
+
+def _position(desc: Any) -> int | None:
+    """Where TorchDynamo's graph has what an input of AOTAutograd's graph is, or is a part of (a subclass's tensor); None
+    for what belongs to that graph, its parameters and buffers.
+    """
+    while not hasattr(desc, "idx"):
+        if (desc := getattr(desc, "base", None)) is None:
+            return None
+    return desc.idx
 
 
 def _inputs(graph: GraphModule, meta: Any) -> list[Node]:

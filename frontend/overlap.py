@@ -50,7 +50,7 @@ def any_overlap(tensors: Sequence[torch.Tensor], begins: Sequence[int], written:
     open_: list[tuple[int, int, int]] = []
     for begin, end, i in spans:
         open_ = [o for o in open_ if o[1] > begin]
-        if begin == end:
+        if begin == end or not begin:  # nothing, or a subclass's whose tensors are elsewhere
             continue
         for _, _, k in open_:
             if (written[i] or written[k]) and overlap(tensors[i], tensors[k]):

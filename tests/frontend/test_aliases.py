@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils import _pytree as pytree
 
 import lamella
@@ -195,6 +196,24 @@ def test_gradients_of_what_an_argument_was(f: Program, dynamic: bool) -> None:
     compiled = torch.compile(f, backend="lamella", dynamic=dynamic, options={"cache": False})
     for _ in range(2):
         torch.testing.assert_close(gradient(compiled), gradient(f))
+
+
+def test_written_subclasses() -> None:
+    """Each tensor of a subclass is an input of the graph; the wrappers have no memory, so that none shares any."""
+
+    def f(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+        x.mul_(2)
+        y.add_(x)
+        z.mul_(3)
+        return x + y + z
+
+    compiled = torch.compile(f, backend="lamella", fullgraph=True)
+    for _ in range(2):
+        ours, theirs = ([TwoTensor(torch.ones(3), torch.full((3,), 2.0)) for _ in "xy"] for _ in range(2))
+        ours, theirs = [*ours, torch.ones(3)], [*theirs, torch.ones(3)]
+        for a, b in zip((compiled(*ours), *ours), (f(*theirs), *theirs), strict=True):
+            assert str(a) == str(b)
+    assert not any_overlap(ours, [t.data_ptr() for t in ours], [True] * 3)
 
 
 def test_why_it_runs_eagerly() -> None:
