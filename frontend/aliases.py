@@ -113,8 +113,8 @@ def written_inputs(graph: GraphModule) -> tuple[int, ...]:
 
 
 def _position(desc: Any) -> int | None:
-    """Where TorchDynamo's graph has what an input of AOTAutograd's graph is, or is a part of (a subclass's tensor); None
-    for what belongs to that graph, its parameters and buffers.
+    """Where TorchDynamo's graph has what an input of AOTAutograd's graph is, or is a part of (a subclass's tensor);
+    None for what belongs to that graph, its parameters and buffers.
     """
     while not hasattr(desc, "idx"):
         if (desc := getattr(desc, "base", None)) is None:
