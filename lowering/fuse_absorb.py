@@ -140,8 +140,8 @@ class _Absorber:
         return inlined <= (_WORTH_APART if self._apart(a, readers) else _WORTH) * stored
 
     def _narrows(self, a: Node, readers: Iterable[Node]) -> bool:
-        """Whether all readers come after calls that what `a` reads does not wait for, and would find more bytes of that in
-        memory than of `a`.
+        """Whether all readers come after calls that what `a` reads does not wait for, and would find more bytes of that
+        in memory than of `a`.
         """
         narrow = max(itemsize(tensor_type(r).dtype) for r in a.results)
         return any(
