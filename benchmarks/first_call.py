@@ -1,6 +1,6 @@
 """First calls in fresh processes: with empty caches, of a second function, and of a second process with warm caches.
 
-    python benchmarks/first_call.py [--cases small,bert,gpt2] [--backends lamella,inductor,eager] [--rounds 3]
+    python benchmarks/first_call.py [--cases small,bert,gpt2] [--backends lamella,inductor,eager] [--rounds 1]
 
 Each round starts two processes per backend over one folder of caches, empty for the first. A process imports torch and
 calls eagerly, then measures the first call of the case and that of another function. Seconds of wall time, CPU seconds
@@ -84,9 +84,9 @@ def measure(name: str, backend: str) -> dict[str, tuple[float, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", default="small,bert,gpt2")
+    parser.add_argument("--cases", default="small,bert")
     parser.add_argument("--backends", default="lamella,inductor")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--out", help="file for the results")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()

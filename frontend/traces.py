@@ -19,12 +19,13 @@ import marshal
 import pickle
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from types import CodeType, ModuleType
 from typing import Any, Protocol
 
 import torch
+from torch._guards import Source
 
 from .compiled import CompiledGraph, direct_call
 from .identities import Identities, Unknown, code_hash, file_hash, named, of_library, still_there
@@ -359,6 +360,8 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, torch.Tensor):
             raise NotKept("guards hold a tensor")
+        if isinstance(obj, Source):  # torch 2.11 would have the fields given that it makes itself
+            return type(obj), tuple(getattr(obj, f.name) for f in fields(obj) if f.init)
         return NotImplemented
 
 
