@@ -8,7 +8,7 @@ cost model: the conversion is not part of what is measured.
 
 from __future__ import annotations
 
-import statistics
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -29,7 +29,9 @@ from .target import CpuTarget
 Build: TypeAlias = Callable[[ModuleOp, str], Callable[[list[Any]], Any]]
 """`build(program, products)`: the program as native code, with "all" or "none" of its products as kernels."""
 
-ROUNDS = 7
+ROUNDS, MOST_ROUNDS, SAME = 7, 28, 3
+"""At least and at most; and how many in a row that bring nothing new end it: others may use the machine."""
+
 ROUND_SECONDS = 0.01
 
 FRESH_BYTES = 64 << 20
@@ -110,15 +112,26 @@ def _arguments(types: Sequence[TensorType]) -> list[list[Any]]:
 
 
 def _times(graphs: Sequence[Callable[[list[Any]], Any]], sets: Sequence[list[Any]]) -> list[float]:
-    """Microseconds of a call of each, in turns; medians."""
+    """Microseconds of a call of each where nothing else runs: the least of several rounds, in turns, until it is the
+    least for some rounds. One thread is timed by its own clock.
+    """
+    import torch
+
+    clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
 
     def run(graph: Callable[[list[Any]], Any], n: int) -> float:
-        start = time.perf_counter()
+        start = clock()
         for i in range(n):
             graph(list(sets[i % len(sets)]))
-        return (time.perf_counter() - start) / n
+        return (clock() - start) / n
 
     once = max(min(run(g, 2) for g in graphs), 1e-7)
     n = max(1, min(1000, int(ROUND_SECONDS / once)))
-    rounds = [[run(g, n) for g in graphs] for _ in range(ROUNDS)]
-    return [1e6 * statistics.median(times) for times in zip(*rounds, strict=True)]
+    least, rounds, same = [math.inf] * len(graphs), 0, 0
+    while rounds < ROUNDS or (same < SAME and rounds < MOST_ROUNDS):
+        order = range(len(graphs))[:: 1 if rounds % 2 == 0 else -1]
+        times = dict((k, run(graphs[k], n)) for k in order)
+        same = 0 if any(times[k] < 0.98 * least[k] for k in order) else same + 1
+        least = [min(t, times[k]) for k, t in enumerate(least)]
+        rounds += 1
+    return [1e6 * t for t in least]
