@@ -135,6 +135,76 @@ def _(_: Any) -> str:
     return f"{len(found)} of 40 calls were replayed"
 
 
+@check("host/cuda graphs, other orders")
+def _(_: Any) -> str:
+    """What a graph gives away is not written by another one, in whatever order they are replayed: gradients of two
+    forwards are added up, and forwards of two models wait for their backwards.
+    """
+
+    def mlp() -> nn.Module:
+        return nn.Sequential(nn.Linear(64, 4096), nn.GELU(), nn.Linear(4096, 4096), nn.GELU(), nn.Linear(4096, 64)).to(
+            GPU
+        )
+
+    eager = [mlp(), mlp()]
+    ours = copy.deepcopy(eager)
+    fast = []
+    for model in ours:
+        torch._dynamo.reset()  # each is a graph of its own
+        fast.append(recorded(model))
+    with replays() as found:
+        for i in range(12):
+            x, order = rand(512, 64), (0, 1) if i < 6 else (1, 0)
+            for models, runs in ((eager, eager), (ours, fast)):
+                for model in models:
+                    model.zero_grad()
+                for _ in range(1 + i % 2):
+                    losses = [runs[k](x).square().mean() for k in order]
+                    for loss in losses if i % 3 else reversed(losses):
+                        loss.backward()
+            for a, b in zip(eager, ours, strict=True):
+                for p, q in zip(a.parameters(), b.parameters(), strict=True):
+                    torch.testing.assert_close(q.grad, p.grad, rtol=1e-3, atol=1e-5)
+    assert len(found) >= 20, f"{len(found)} of 72 calls were replayed"
+    return f"{len(found)} of 72 calls were replayed"
+
+
+@check("host/cuda graphs, training by default")
+def _(_: Any) -> str:
+    """Steps that nobody has asked to record, with an optimizer that is compiled too, are as eager's."""
+    eager = nn.Sequential(*(Block() for _ in range(4))).to(GPU)
+    model = copy.deepcopy(eager)
+    fast = compiled(model)
+    optimizers = [torch.optim.AdamW(m.parameters(), 1e-3, capturable=GPU == "cuda") for m in (eager, model)]
+    steps = [optimizers[0].step, compiled(optimizers[1].step)]
+    from lamella.frontend.cuda_recording import Recording
+
+    count, run = [0], Recording.run
+
+    def noted(self: Any, inputs: Any) -> Any:
+        count[0] += 1
+        return run(self, inputs)
+
+    Recording.run = noted  # type: ignore[method-assign]
+    try:
+        for _ in range(24):
+            x = rand(2, 32, 128)
+            losses = []
+            for program, step, optimizer in zip((eager, fast), steps, optimizers, strict=True):
+                loss = program(x).square().mean()
+                loss.backward()
+                step()
+                optimizer.zero_grad()
+                losses.append(loss.detach())
+            torch.testing.assert_close(losses[1], losses[0], rtol=1e-2, atol=1e-4)
+    finally:
+        Recording.run = run  # type: ignore[method-assign]
+    for a, b in zip(eager.parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-2, atol=1e-2)
+    assert count[0] >= 24, f"{count[0]} of 72 calls were replayed"
+    return f"{count[0]} of 72 calls were replayed"
+
+
 @check("host/cuda graphs, one pool")
 def _(_: Any) -> str:
     """Recordings of several graphs have their intermediate values in the same memory."""

@@ -256,8 +256,6 @@ class Backend:
             return ""
         if asked is False:
             return "the option cuda_graphs is off"
-        if asked is None and kind != "inference":
-            return "training is recorded with mode='reduce-overhead' only"
         from .cuda_graphs import Arguments
         from .cuda_recording import Unrecordable
 

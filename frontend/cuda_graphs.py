@@ -3,7 +3,7 @@
 The first call with given sizes runs as it is, a later one is recorded, and those after it are replayed. Inputs that lie
 where they have lain before are read there; others are copied to where the recording reads them. What a program gets
 from a graph is copied out, what a forward keeps for its backward is not: then a call is not replayed, but made as it
-is, while any of that is in use. All recordings of a device share one pool of memory.
+is, while any of that is in use. All recordings that give only copies share one pool of memory.
 """
 
 from __future__ import annotations
@@ -40,8 +40,11 @@ that share a graph.
 WATCHED = 4
 """Calls in a row that the GPU must wait for, among four times as many, where nobody has asked for recordings."""
 
-COPIED = 1 << 20
-"""Bytes that a recording which nobody has asked for may copy in a call."""
+COPIED = 2 << 20
+"""Bytes that a recording which nobody has asked for may copy in a call, for each launch: a third of what that takes."""
+
+LENT = 1 << 20
+"""Bytes of a forward's result from which on it is given as it is, if nobody has it any more at the next call."""
 
 LAUNCHES = 4
 """Launches and calls that such a graph has at least, beside the copies of its results."""
@@ -112,6 +115,8 @@ class _Sizes:
     """Calls that could not be replayed, as results of an earlier one were in use."""
     failures: int = 0
     """How many recordings, of whatever graph, had failed when these were made."""
+    waited: int = 0
+    """Calls that the GPU has waited for, but whose inputs moved."""
     strangers: int = 0
     """Calls with inputs unlike those of any recording."""
     reason: str = ""
@@ -223,10 +228,11 @@ class GraphedCall:
     def _unless_held(self, known: _Sizes, recording: Recording) -> Recording | None:
         if not recording.held():
             return recording
-        known.held += 1
-        if self.arguments.kind == "backward" and known.held == 2:
-            # its results outlive the next call, as gradients that are accumulated do: they are copied from now on
-            known.recordings.clear()
+        if recording.lent_held():
+            known.held += 1
+            if known.held == 2:
+                # its results outlive the next call, as gradients that are accumulated do: they are copied from now on
+                known.recordings.clear()
         return None
 
     def _is_time(
@@ -243,9 +249,12 @@ class GraphedCall:
                     fixed.pop(i, None)
         moving = _bytes(inputs, _addresses(inputs).keys() - fixed.keys())
         if not self.arguments.asked:
-            if known.idle >= WATCHED and moving > COPIED:
+            if known.idle < WATCHED or moving <= self._copied():
+                return known.idle >= WATCHED
+            known.waited += 1
+            if known.waited > WATCHED * (1 + (self.arguments.kind != "inference")):
                 self._give_up(known, f"inputs of {moving} bytes are other tensors each time")
-            return known.idle >= WATCHED and moving <= COPIED
+            return False
         if len(known.recordings) >= MOST:
             return False
         # a forward is recorded at its second call: a backward finds the memory of that again from the third on
@@ -258,13 +267,21 @@ class GraphedCall:
     def _record(self, recorder: Recorder, known: _Sizes, inputs: Sequence[Any], fixed: dict[int, int]) -> Recording:
         if copied := set(self.arguments.written) - fixed.keys():
             raise Unrecordable(f"input {min(copied)}, which it writes, is another tensor each time")
-        lent = self.arguments.kind == "backward" and known.held < 2
-        recording = record(recorder, self.graph, inputs, fixed, Results(frozenset(self.arguments.kept), lent))
+        kind = self.arguments.kind
+        if not self.arguments.asked and kind != "inference" and not recorder.roomy():
+            raise Unrecordable("little of the GPU's memory is free")
+        lent = None if known.held >= 2 else {"backward": 0, "forward": LENT}.get(kind)
+        policy = Results(frozenset(self.arguments.kept), lent, apart=lent == 0)
+        recording = record(recorder, self.graph, inputs, fixed, policy)
         if not self.arguments.asked:
             copied_out = [recording.results[i] for i in recording.copied]
-            if sum(t.nbytes for t in copied_out) > COPIED or self.launches < LAUNCHES + len(copied_out):
+            if sum(t.nbytes for t in copied_out) > self._copied() or self.launches < LAUNCHES + len(copied_out):
                 raise Unrecordable("its results would be copied, which takes as long as it saves")
         return recording
+
+    def _copied(self) -> int:
+        """Bytes that a call may copy where nobody has asked for recordings."""
+        return COPIED * self.launches
 
 
 def _addresses(inputs: Sequence[Any]) -> dict[int, int]:

@@ -1,7 +1,8 @@
 """One recorded call of a compiled graph: what replays it, where it reads its inputs, and who still has its results.
 
 The results of a recording lie where they lie, and a replay writes them anew. Some are copied for the caller; others are
-given as they are, and then nothing is replayed while somebody holds one of them: a result is never overwritten.
+given as they are, and then nothing is replayed while somebody holds one of them: a result is never overwritten. Nor is
+it by another recording: one that gives results away shares its memory with none.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ class Unrecordable(Exception):
 class Recorder(Protocol):
     """Records what `run` launches on one GPU."""
 
-    def record(self, run: Callable[[], Sequence[Any]]) -> tuple[Callable[[], None], Sequence[Any]]:
-        """A function that does it again, and the results, which are written anew each time. Raises RuntimeError."""
+    def record(self, run: Callable[[], Sequence[Any]], own: bool) -> tuple[Callable[[], None], Sequence[Any]]:
+        """A function that does it again, and the results, which are written anew each time, and with `own` by nothing
+        else. Raises RuntimeError.
+        """
         ...
 
     @property
@@ -44,6 +47,10 @@ class Recorder(Protocol):
 
     def idle(self) -> bool:
         """Whether the GPU has done all that it was given on the stream that is current."""
+        ...
+
+    def roomy(self) -> bool:
+        """Whether much of the GPU's memory is free: what a recording has stays taken."""
         ...
 
     def reads(self, t: torch.Tensor) -> bool:
@@ -65,21 +72,21 @@ class CudaRecorder:
         """Of nothing: the pool is gone with the last graph that uses it."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            self._capture(self.keeper, tuple)
+            self._capture(self.keeper, tuple, self.pool)
 
-    def record(self, run: Callable[[], Sequence[Any]]) -> tuple[Callable[[], None], Sequence[Any]]:
+    def record(self, run: Callable[[], Sequence[Any]], own: bool) -> tuple[Callable[[], None], Sequence[Any]]:
         graph = torch.cuda.CUDAGraph()
         try:
-            results = self._capture(graph, run)
+            results = self._capture(graph, run, None if own else self.pool)
         except BaseException:
             self._after_failure()
             raise
         return graph.replay, results
 
-    def _capture(self, graph: Any, run: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+    def _capture(self, graph: Any, run: Callable[[], Sequence[Any]], pool: Any) -> Sequence[Any]:
         with (
             torch.cuda.device(self.device),
-            torch.cuda.graph(graph, pool=self.pool, stream=self.side, capture_error_mode="thread_local"),
+            torch.cuda.graph(graph, pool=pool, stream=self.side, capture_error_mode="thread_local"),
         ):
             return run()
 
@@ -107,24 +114,30 @@ class CudaRecorder:
     def idle(self) -> bool:
         return torch.cuda.current_stream(self.device).query()
 
+    def roomy(self) -> bool:
+        free, total = torch.cuda.mem_get_info(self.device)
+        free += torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return 4 * free >= total
+
     def reads(self, t: torch.Tensor) -> bool:
         return t.is_cuda
 
 
 @cache
 def recorder_of(device: int) -> CudaRecorder:
-    """The one recorder of a GPU: recordings of all graphs share its memory."""
+    """The one recorder of a GPU: recordings share its memory but for those that give their results away."""
     return CudaRecorder(device)
 
 
 @dataclass(frozen=True)
 class Results:
-    """What becomes of results: those `kept` for a backward are given as they are, and with `lent` all that have memory
-    of their own; others are copied.
+    """What becomes of results: those `kept` for a backward are given as they are, and those of at least `lent` bytes
+    that have memory of their own; others are copied. `apart`: copies stand for what shares memory, too.
     """
 
     kept: frozenset[int] = frozenset()
-    lent: bool = False
+    lent: int | None = None
+    apart: bool = False
 
 
 @dataclass
@@ -139,8 +152,10 @@ class Recording:
     """What the others are copied to."""
     copied: frozenset[int]
     """Results that the caller gets copies of."""
-    given: Sequence[tuple[Any, int]]
-    """The memory of the other ones, each with how many tensors lie there while nobody has one."""
+    kept: Sequence[tuple[Any, int]]
+    """The memory of those that a backward gets, each with how many tensors lie there while nobody has one."""
+    lent: Sequence[tuple[Any, int]]
+    """The same of the others that are given as they are."""
 
     def moved(self, inputs: Sequence[Any]) -> list[int]:
         """Inputs that are not where they were."""
@@ -148,7 +163,11 @@ class Recording:
 
     def held(self) -> bool:
         """Whether somebody still has a result that was given as it is."""
-        return any(_tensors(storage) > n for storage, n in self.given)
+        return _are_held(self.kept) or self.lent_held()
+
+    def lent_held(self) -> bool:
+        """Whether one of these is the program's."""
+        return _are_held(self.lent)
 
     def run(self, inputs: Sequence[Any]) -> tuple[torch.Tensor, ...]:
         if self.buffers:
@@ -176,14 +195,18 @@ def record(
     for i, buffer in buffers.items():
         buffer.copy_(inputs[i])  # an error where elements share memory
     given = [buffers.get(i, value) for i, value in enumerate(inputs)]
-    replay, results = recorder.record(lambda: graph(list(given)))
+    replay, results = recorder.record(lambda: graph(list(given)), bool(policy.kept) or policy.lent is not None)
     if any(isinstance(t, torch.Tensor) and not recorder.reads(t) for t in results):
         raise Unrecordable("a result is in the CPU's memory")
     theirs = {_address(v) for i, v in enumerate(given) if isinstance(v, torch.Tensor) and i not in buffers}
     copied = _copied(results, theirs | {_address(b) for b in buffers.values()}, policy)
-    own = {_address(t): t.untyped_storage() for i, t in enumerate(results) if i not in copied and t.numel()}
-    counted = [(storage, _tensors(storage)) for address, storage in own.items() if address not in theirs]
-    return Recording(replay, results, fixed, buffers, copied, counted)
+    own = {i: _address(t) for i, t in enumerate(results) if i not in copied and t.numel() and _address(t) not in theirs}
+    first = {address: i for i, address in reversed(own.items())}
+    storages = {i: results[i].untyped_storage() for i in first.values()}
+    counted = {i: (storage, _tensors(storage)) for i, storage in storages.items()}
+    kept = [c for i, c in counted.items() if i in policy.kept]
+    lent = [c for i, c in counted.items() if i not in policy.kept]
+    return Recording(replay, results, fixed, buffers, copied, kept, lent)
 
 
 def _copied(results: Sequence[Any], inputs: set[int], policy: Results) -> frozenset[int]:
@@ -196,14 +219,18 @@ def _copied(results: Sequence[Any], inputs: set[int], policy: Results) -> frozen
         if i in policy.kept:
             continue
         shared = bool(t.numel()) and (_address(t) in inputs or times[_address(t)] > 1)
-        if policy.lent and not shared:
+        if policy.lent is not None and t.nbytes >= policy.lent and not shared:
             continue
         copied.add(i)
-        if shared and not policy.lent:
+        if shared and not policy.apart:
             raise Unrecordable("a result shares memory with an input or another result")
         if t.numel() and t.clone().stride() != t.stride():
             raise Unrecordable("a result has gaps between its elements")
     return frozenset(copied)
+
+
+def _are_held(storages: Sequence[tuple[Any, int]]) -> bool:
+    return any(_tensors(storage) > n for storage, n in storages)
 
 
 def _address(t: torch.Tensor) -> int:

@@ -18,7 +18,7 @@ class Options:
     time of compiling goes is written to stderr, graph by graph. `activation_memory_budget`: the share,
     between 0 and 1, of the bytes which training would best keep for the backward that it may keep; None is torch's own
     setting of that name. `cuda_graphs`: graphs on a GPU are recorded at their second call and replayed; None records
-    graphs for inference whose calls the GPU waits for, where little would be copied. `products`: which matrix products
+    graphs whose calls the GPU waits for, where little would be copied. `products`: which matrix products
     become kernels, "auto" those that a measurement or the cost model says, "all" or "none". `autotune`: what can be
     done in several ways is timed on the device when a graph is compiled. `deterministic`: kernels of a GPU give the
     same bits each time, also where they update what data says, and operators raise that ATen has no such kernel of;

@@ -33,13 +33,15 @@ def at_the_same_place(value: Any) -> Any:
 class Recorder:
     def __init__(self) -> None:
         self.recorded = self.replayed = self.ordered = self.failures = 0
+        self.owned = 0
         self.capturing = False
-        self.waits = True
+        self.waits = self.room = True
         self.written: list[torch.Tensor] = []
         """Tensors that a call writes, which recording it does not."""
 
-    def record(self, run: Callable[[], Sequence[Any]]) -> tuple[Callable[[], None], Sequence[Any]]:
+    def record(self, run: Callable[[], Sequence[Any]], own: bool) -> tuple[Callable[[], None], Sequence[Any]]:
         self.recorded += 1
+        self.owned += own
         before = [t.clone() for t in self.written]
         results = run()
         for t, value in zip(self.written, before, strict=True):
@@ -64,6 +66,9 @@ class Recorder:
 
     def idle(self) -> bool:
         return self.waits
+
+    def roomy(self) -> bool:
+        return self.room
 
     def reads(self, t: torch.Tensor) -> bool:
         return t.dtype != torch.float64
@@ -154,9 +159,10 @@ def test_layers_of_one_graph() -> None:
 class Training:
     """sum((x @ w)^2), its forward and backward recorded; the forward keeps x @ w."""
 
-    def __init__(self) -> None:
-        self.forward = graph_of(lambda v: ((y := v[0] @ v[1]).square().sum(), y), kept=(1,), kind="forward")
-        self.backward = graph_of(lambda v: (v[0].t() @ (2 * v[1]) * v[2],), kind="backward")
+    def __init__(self, asked: bool = True) -> None:
+        forward: Any = lambda v: ((y := v[0] @ v[1]).square().sum(), y)  # noqa: E731
+        self.forward = graph_of(forward, kept=(1,), kind="forward", asked=asked)
+        self.backward = graph_of(lambda v: (v[0].t() @ (2 * v[1]) * v[2],), kind="backward", asked=asked)
         self.w = torch.randn(4, 3, requires_grad=True)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
@@ -202,6 +208,45 @@ def test_training() -> None:
     assert not recording.copied and list(recording.buffers) == [2]
 
 
+def test_training_that_nobody_asked_for() -> None:
+    """It is recorded where the GPU waits for it and has room; a backward after its forward, whose results stay then."""
+    step, x = Training(asked=False), torch.randn(5, 4)
+    for i in range(4 * WATCHED):
+        step.w.grad = None
+        step(x).backward()
+        torch.testing.assert_close(step.w.grad, step.wanted(x))
+        assert step.replayed[0] == max(i + 1 - WATCHED, 0)
+    assert step.replayed[1] > WATCHED
+    assert step.forward.fake.owned == step.backward.fake.owned == 1
+
+    step = Training(asked=False)
+    step.forward.fake.room = False
+    for _ in range(2 * WATCHED):
+        step.w.grad = None
+        step(x).backward()
+        torch.testing.assert_close(step.w.grad, step.wanted(x))
+    assert step.forward.given_up and not step.backward.given_up
+
+
+def test_a_large_result_of_a_forward() -> None:
+    """It is not copied, while nobody has it at the next call."""
+    call, w = graph_of(lambda v: (v[0] * 2, v[0][:1] + 1), kind="forward"), torch.ones(1 << 20)
+    for i in range(6):
+        w += 1
+        y, z = call([w])
+        assert float(y[5]) == 2 * (i + 2) and float(z) == i + 3
+        del y
+    (recording,) = next(iter(call.sizes.values())).recordings
+    assert recording.copied == {1} and call.fake.replayed > 2
+    kept = [(float(w[0]), call([w])[0])]
+    for _ in range(8):
+        w += 1
+        kept.append((float(w[0]), call([w])[0]))
+    assert all(float(y[7]) == 2 * v for v, y in kept)
+    (recording,) = next(iter(call.sizes.values())).recordings
+    assert recording.copied == {0, 1}
+
+
 def test_two_forwards_before_the_backwards() -> None:
     """What the first has kept is in use, so the second is not replayed."""
     step = Training()
@@ -243,10 +288,10 @@ def test_only_what_pays() -> None:
     assert (call.fake.recorded, call.fake.replayed) == (1, 4)
 
     call, kept = graph_of(lambda v: (v[0][:1] + 1,), asked=False), []
-    for i in range(WATCHED + 3):
-        kept.append(torch.full((1 << 20,), float(i)))
+    for i in range(2 * WATCHED + 1):
+        kept.append(torch.full((8 << 20,), float(i)))
         assert float(call([kept[-1]])[0]) == i + 1
-    assert call.given_up and "4194304 bytes are other tensors" in next(iter(call.sizes.values())).reason
+    assert call.given_up and "33554432 bytes are other tensors" in next(iter(call.sizes.values())).reason
 
     call = graph_of(lambda v: (v[0] + 1,), asked=False)
     call.fake.waits = False
@@ -305,7 +350,7 @@ def test_what_is_not_recorded(run: Any, reason: str) -> None:
 def test_recording_fails() -> None:
     call, x = graph_of(lambda v: (v[0] + 1,)), torch.randn(3)
 
-    def fail(run: Any) -> Any:
+    def fail(run: Any, own: bool) -> Any:
         raise RuntimeError("operation not permitted when stream is capturing\nmore")
 
     call.fake.record = fail  # type: ignore[method-assign]
