@@ -18,6 +18,7 @@ from ..lowering.options import Options
 from .aliases import NotFunctional, Views, take_views, written_inputs
 from .attention_masks import without_needless_masks
 from .compiled import CompiledGraph, EagerGraph, entry
+from .donated import donated_inputs, mark_donated
 from .freezing import mark_frozen, module_state
 from .module_names import module_name
 from .outputs import OutputRecipe
@@ -206,6 +207,8 @@ class Backend:
                 if kind == "inference" and state and self.options.cuda_graphs is not True:
                     mark_frozen(imported.module, graph, state)
                     plan = plan and "its parameters are frozen"
+                if kind == "backward" and (donated := donated_inputs(graph)):
+                    mark_donated(imported.module, donated)
                 compilation = self.compile(imported.module, with_settings(self.options))
             except UnsupportedGraph as error:
                 log.warning("a graph runs eagerly: %s", error)

@@ -30,7 +30,7 @@ from ..dialects.loop import KernelOp, LaunchOp, ViewOp
 from ..dialects.loop_attrs import IndexAttr
 from .buffer_lifetimes import Memory
 from .in_place import without_copies
-from .memory_plan import MemoryPlan, device_of
+from .memory_plan import DONATED, MemoryPlan, device_of
 from .out_variants import out_variant
 
 
@@ -78,6 +78,11 @@ def _names(function: func.FuncOp) -> dict[SSAValue, StringAttr]:
     return {a: name for a, name in names if isinstance(name, StringAttr)}
 
 
+def _donated(function: func.FuncOp) -> set[SSAValue]:
+    given = function.arg_attrs.data if function.arg_attrs is not None else ()
+    return {a for a, t in zip(function.body.block.args, given, strict=False) if DONATED in t.data}
+
+
 class _Rewrite:
     """One body: that of a function, or, with `outer`, a region of control flow in it."""
 
@@ -102,7 +107,9 @@ class _Rewrite:
         """Variants that would be no shorter than their kernels."""
         zeros: dict[str, int] = dict.fromkeys(("slots", "in place", "lent", "tensors", "mutated", "arena bytes"), 0)
         self.counts = zeros if outer is None else outer.counts
-        self.plan = MemoryPlan(old, kernels, hints, set(self.names), self.counts, None if outer is None else outer.plan)
+        above = None if outer is None else outer.plan
+        donated = _donated(around) if isinstance(around, func.FuncOp) else set[SSAValue]()
+        self.plan = MemoryPlan(old, kernels, hints, set(self.names), donated, self.counts, above)
         self.block = Block(arg_types=[a.type for a in old.args])
         self.values: dict[SSAValue, SSAValue] = {}
         self.arenas: dict[str, SSAValue] = {}

@@ -23,11 +23,15 @@ from .lent_memory import LARGE, Lender, Loans, lend
 from .out_variants import out_variant
 from .storage import storage_bytes
 
+DONATED = "lamella.donated"
+"""The attribute of an argument that nobody needs after the call: it may be written over."""
+
 
 class MemoryPlan:
     """Of the body of a function, or, with `outer`, of a region of control flow in it.
 
-    `named` are the arguments that are there after the call too; what is found is added to `counts`.
+    `named` are the arguments that are there after the call too, `donated` those that may be written over; what is found
+    is added to `counts`.
     """
 
     def __init__(
@@ -36,6 +40,7 @@ class MemoryPlan:
         kernels: Mapping[str, KernelOp],
         hints: Mapping[str, int],
         named: Set[SSAValue],
+        donated: Set[SSAValue],
         counts: dict[str, int],
         outer: MemoryPlan | None = None,
     ):
@@ -63,6 +68,7 @@ class MemoryPlan:
         """Symbols that are known before anything of the body has run: those of the arguments."""
         if outer is None:
             self._find_mutations()
+            self._find_donations({m for m in self.lifetimes.memories if m.value in donated})
         self._plan()
 
     def drops(self) -> dict[int, list[SSAValue]]:
@@ -115,6 +121,22 @@ class MemoryPlan:
         target.last = max(target.last, memory.last)
         self.needless.add(copy)
         self.counts["mutated"] += 1
+
+    def _find_donations(self, donated: set[Memory]) -> None:
+        """Launches that can write over an argument that nobody needs any more, or over what such a launch has made."""
+        arguments = {m: m for m in donated if not m.returned and not m.kept and m.value not in self.written.values()}
+        for memory in self.lifetimes.memories if arguments else ():
+            if memory.returned or memory.kept or memory.value in self.written:
+                continue
+            before, operand = self._overwrites(memory, set(arguments))
+            if before is None:
+                continue
+            argument = arguments.pop(before)
+            self.written[memory.value] = argument.value
+            self.over[memory.value] = operand
+            argument.last = max(argument.last, memory.last)
+            arguments[memory] = argument
+            self.counts["in place"] += 1
 
     def _plan(self) -> None:
         """Finds the memory that may lie in the arena, and where."""
