@@ -40,8 +40,10 @@ that share a graph.
 WATCHED = 4
 """Calls in a row that the GPU must wait for, among four times as many, where nobody has asked for recordings."""
 
-COPIED = 2 << 20
-"""Bytes that a recording which nobody has asked for may copy in a call, for each launch: a third of what that takes."""
+COPIED = 1 << 18, 1 << 20
+"""Bytes of inputs, which need memory besides, and of results that a recording which nobody has asked for may copy in a
+call, for each launch: that takes a few hundredths of the time of launches.
+"""
 
 LENT = 1 << 20
 """Bytes of a forward's result from which on it is given as it is, if nobody has it any more at the next call."""
@@ -187,10 +189,10 @@ class GraphedCall:
         start = time.perf_counter()
         results = self.graph(inputs)
         end = time.perf_counter()
-        late = end + (end - start) / 4
+        late = end + (end - start) / 8
         while not (idle := recorder.idle()) and time.perf_counter() < late:
             pass
-        known.idle = known.idle + 1 if idle else 0
+        known.idle = known.idle + 1 if idle and known.calls > 2 else 0
         if known.calls >= 4 * WATCHED and known.idle < WATCHED:
             self._give_up(known, "its calls take the GPU longer than they take to launch")
         return results
@@ -249,7 +251,7 @@ class GraphedCall:
                     fixed.pop(i, None)
         moving = _bytes(inputs, _addresses(inputs).keys() - fixed.keys())
         if not self.arguments.asked:
-            if known.idle < WATCHED or moving <= self._copied():
+            if known.idle < WATCHED or moving <= COPIED[0] * self.launches:
                 return known.idle >= WATCHED
             known.waited += 1
             if known.waited > WATCHED * (1 + (self.arguments.kind != "inference")):
@@ -275,13 +277,11 @@ class GraphedCall:
         recording = record(recorder, self.graph, inputs, fixed, policy)
         if not self.arguments.asked:
             copied_out = [recording.results[i] for i in recording.copied]
-            if sum(t.nbytes for t in copied_out) > self._copied() or self.launches < LAUNCHES + len(copied_out):
+            if sum(t.nbytes for t in copied_out) > COPIED[1] * self.launches or self.launches < LAUNCHES + len(
+                copied_out
+            ):
                 raise Unrecordable("its results would be copied, which takes as long as it saves")
         return recording
-
-    def _copied(self) -> int:
-        """Bytes that a call may copy where nobody has asked for recordings."""
-        return COPIED * self.launches
 
 
 def _addresses(inputs: Sequence[Any]) -> dict[int, int]:
