@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dialects import expr, prims
+from ..dialects.aten import AtenOp
 from ..dialects.expr import Dim
 from ..dialects.prims import Number
 from ..dialects.tensor import TensorType
@@ -99,12 +100,23 @@ def max_pool_with_indices(
 ) -> tuple[Value, Value]:
     """The largest element of each window (NaN wins) and its place in the flattened last dims of x."""
     w = windows(x, call.type.shape[-len(kernel) :], kernel, stride, padding, dilation)
+    if not call.wanted(1):
+        return _largest(call, w, x), call.empty(1)
     elements = w.read(x, lowest(x.dtype))
     inner = range(elements.rank - len(kernel), elements.rank)
-    largest = elements.reduce("max", inner)
-    if not call.wanted(1):
-        return largest, call.empty(1)
-    return largest, _place(w, x, elements.reduce("argmax", inner))
+    return elements.reduce("max", inner), _place(w, x, elements.reduce("argmax", inner))
+
+
+def _largest(call: Call, w: Windows, x: Value) -> Value:
+    """The largest element of each window. That of relu(x), which nothing else reads, is relu of the largest of x: a
+    comparison for each window, not for each of its elements.
+    """
+    made, source = x.ssa.owner, call.op.operands[0]
+    relu = isinstance(source.owner, AtenOp) and source.owner.name == "aten.relu" and len(list(source.uses)) == 1
+    inner = Value(x.b, made.operands[2]) if relu and isinstance(made, prims.SelectOp) else x
+    elements = w.read(inner, lowest(x.dtype))
+    found = elements.reduce("max", range(elements.rank - len(w.kernel), elements.rank))
+    return found if inner is x else (found < 0).where(found.full(0), found)
 
 
 def _place(w: Windows, x: Value, position: Value) -> Value:
@@ -130,9 +142,7 @@ def max_pool(
     dilation: Sequence[int],
     ceil_mode: bool,
 ) -> Value:
-    w = windows(x, call.type.shape[-len(kernel) :], kernel, stride, padding, dilation)
-    elements = w.read(x, lowest(x.dtype))
-    return elements.reduce("max", range(elements.rank - len(kernel), elements.rank))
+    return _largest(call, windows(x, call.type.shape[-len(kernel) :], kernel, stride, padding, dilation), x)
 
 
 @rule("aten.max_pool2d_with_indices_backward", "aten.max_pool3d_with_indices_backward")

@@ -76,7 +76,7 @@ WINDOW = 32
 """Points of a reduction that is a window."""
 
 WINDOW_EACH = 4
-"""Elements of a tile of windows for a thread."""
+"""Elements of a tile of windows for a thread, or as many as it reads at once."""
 
 SQUARE = 64
 """Rows and columns of a tile that is transposed."""
@@ -126,8 +126,9 @@ class Tiling(KernelShape):
             if self._windowed() and (across or self._overlaps()):
                 for o in self.loops:
                     o.attributes[UNROLL] = UnitAttr()
-                elements = self._flat()
-                self._write(elements, self._each(WINDOW_EACH))
+                elements, vector = self._flat(), self._best(self.grid, self.found)
+                narrow = THREAD if vector is None else self._narrow(vector)
+                self._write(elements, self._each(max(WINDOW_EACH, THREAD // narrow)))
             elif across and column is not None:
                 self._write(self._columns(column), COLUMN_EACH)
             else:
