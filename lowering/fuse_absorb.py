@@ -143,9 +143,9 @@ class _Absorber:
         """Whether all readers come after calls that what `a` reads does not wait for, and would find more bytes of that
         in memory than of `a`.
         """
-        narrow = max(itemsize(tensor_type(r).dtype) for r in a.results)
+        size = sum(map(self.hints.bytes, a.results))
         return any(
-            p is not None and not p.escapes and not p.absorbed and itemsize(tensor_type(v).dtype) > narrow
+            p is not None and not p.escapes and not p.absorbed and self.hints.bytes(v) > size
             and all(self.stages.is_later(n.op, v) for n in readers)
             and not any(self.stages.is_later(n.op, v) for n in self.readers[p] if n is not a)
             for v in {r.source for r in a.reads} for p in (self.producer.get(v),)

@@ -10,3 +10,13 @@ func.func @main(%x: !sym.t<[64, 32], bf16>, %y: !sym.t<[64, 32], bf16>, %w: !sym
   %z = aten.add.Tensor(%s, %p) : (!sym.t<[64, 32], bf16>, !sym.t<[64, 32], bf16>) -> !sym.t<[64, 32], bf16>
   func.return %z : !sym.t<[64, 32], bf16>
 }
+
+// A scale for each channel is not what an image was rounded from: a batch norm is computed in the windows that read it.
+// CHECK: loop.kernel @{{fused_batch_norm[a-z_]*}}max_pool2d_with_indices_{{[0-9]+}}({{.*}}) outs(%y0: !sym.t<[2, 8, 16, 16], bf16>) sizes [] grid
+func.func @scaled(%x: !sym.t<[2, 8, 32, 32], bf16>, %w: !sym.t<[8, 8, 1, 1], bf16>, %g: !sym.t<[8], bf16>, %b: !sym.t<[8], bf16>, %m: !sym.t<[8], bf16>, %v: !sym.t<[8], bf16>) -> !sym.t<[2, 8, 16, 16], bf16> {
+  %c = aten.convolution(%x, %w, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 8, 32, 32], bf16>, !sym.t<[8, 8, 1, 1], bf16>) -> !sym.t<[2, 8, 32, 32], bf16>
+  %n, %s, %t = aten._native_batch_norm_legit_no_training(%c, %g, %b, %m, %v, 0.1, 1.0e-05) : (!sym.t<[2, 8, 32, 32], bf16>, !sym.t<[8], bf16>, !sym.t<[8], bf16>, !sym.t<[8], bf16>, !sym.t<[8], bf16>) -> (!sym.t<[2, 8, 32, 32], bf16>, !sym.t<[0], bf16>, !sym.t<[0], bf16>)
+  %r = aten.relu(%n) : (!sym.t<[2, 8, 32, 32], bf16>) -> !sym.t<[2, 8, 32, 32], bf16>
+  %y, %i = aten.max_pool2d_with_indices(%r, [3, 3], [2, 2], [1, 1]) : (!sym.t<[2, 8, 32, 32], bf16>) -> (!sym.t<[2, 8, 16, 16], bf16>, !sym.t<[2, 8, 16, 16], i64>)
+  func.return %y : !sym.t<[2, 8, 16, 16], bf16>
+}
