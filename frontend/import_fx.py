@@ -16,6 +16,7 @@ import sympy
 import torch
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Node
+from torch.fx.experimental.symbolic_shapes import is_nested_int
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
@@ -150,7 +151,7 @@ class Importer:
             raise UnsupportedGraph(f"node {node.name}: {error}") from None
 
     def add_arguments(self, nodes: list[Node]) -> None:
-        self.block = Block(arg_types=[NoneType() if _is_token(node) else self.value_type(node) for node in nodes])
+        self.block = Block(arg_types=[NoneType() if _is_nobodys(node) else self.value_type(node) for node in nodes])
         for node, argument in zip(nodes, self.block.args, strict=True):
             argument.name_hint = node.name
             if not isinstance(place := location(node), UnknownLoc):
@@ -172,6 +173,8 @@ class Importer:
                 self.env[node] = source[node.args[1]]  # pyright: ignore
                 return
         if isinstance(value, _SCALARS) and not self.reads_data(target, value):
+            if target is aten._local_scalar_dense.default:
+                self.add_known_item(node, value)
             self.env[node] = normalize(value)
             return
         if not isinstance(target, OpOverload):
@@ -207,6 +210,20 @@ class Importer:
         self.bind_results(node, op, value)
         if cls.schema.mutates or cls.schema.is_view:
             self.track_aliases(op, args)
+
+    def add_known_item(self, node: Node, value: Any) -> None:
+        """A number that is read from data, of which the program says what it is: it is read, and compared with that."""
+        symbol = getattr(getattr(value, "node", None), "_expr", None)
+        if not isinstance(symbol, sympy.Symbol) or not isinstance(value, torch.SymInt):
+            return
+        read, told = expr.symbol(symbol.name), normalize(value)
+        number = op_class(aten._local_scalar_dense.default).call(
+            [self.resolve(node.args[0])], [SymType.get(read, "i64")], location(node)
+        )
+        message = f"Runtime assertion failed for expression Eq({read}, {told})"
+        same = op_class(aten._assert_scalar.default).call([sympy.Eq(read, told), message], [], location(node))
+        self.block.add_ops([number, same])
+        self.name_results(node, number)
 
     def reads_data(self, target: Any, value: Any) -> bool:
         """Whether a scalar is the result of an operator on data, and not known from sizes."""
@@ -297,7 +314,7 @@ class Importer:
         values = node.args[0]
         for value in values if isinstance(values, (list, tuple)) else (values,):
             bound = self.env[value] if isinstance(value, Node) else normalize(value)
-            if isinstance(bound, BlockArgument) and isinstance(bound.type, SymType):
+            if isinstance(bound, BlockArgument) and isinstance(bound.type, (SymType, NoneType)):
                 outputs.append(Output.argument(bound.index))
             elif isinstance(bound, SSAValue) and not isinstance(bound.type, NoneType):
                 outputs.append(Output.result(len(results)))
@@ -324,12 +341,25 @@ class Importer:
         for symbol in sorted(expr.symbols(e), key=lambda s: s.name):
             if symbol in known:
                 continue
-            scalar = self.scalars.get(symbol)
+            scalar = self.scalars.get(symbol) or self.size_call(symbol)
             if scalar is None or not isinstance(scalar.type, SymType) or scalar.type.expr != symbol:
                 raise UnsupportedGraph(f"output {expr.text(e)}: no argument or result gives {symbol.name}")
             known[symbol] = ("result", len(results), 0)
             results.append(scalar)
         return Output.expression(e, known)
+
+    def size_call(self, symbol: sympy.Symbol) -> SSAValue | None:
+        """A size that only types say, as a value: a call that asks a tensor of that size."""
+        for value in self.env.values():
+            for tensor in value if isinstance(value, tuple) else (value,):
+                if not isinstance(tensor, SSAValue) or not isinstance(tensor.type, TensorType):
+                    continue
+                if symbol in tensor.type.shape:
+                    call = op_class(aten.sym_size.int)
+                    op = call.call([tensor, tensor.type.shape.index(symbol)], [SymType.get(symbol, "i64")])
+                    self.block.add_op(op)
+                    return op.results[0]
+        return None
 
     def argument_attributes(self, node: Node, argument: SSAValue) -> DictionaryAttr:
         attributes: dict[str, Attribute] = {}
@@ -383,6 +413,11 @@ def _divides_floats(f: Any) -> bool:
 
 def _describe(target: Any) -> str:
     return getattr(target, "__name__", None) or str(target)
+
+
+def _is_nobodys(node: Node) -> bool:
+    """Whether no operator takes the input: a token, or what stands for the sizes of a nested tensor."""
+    return is_nested_int(node.meta.get("val")) or _is_token(node)  # pyright: ignore[reportArgumentType]
 
 
 def _is_token(node: Node) -> bool:

@@ -15,6 +15,7 @@ from .prims_builder import Value
 
 OUT_OF_RANGE = "index out of range in self"
 OUT_OF_BOUNDS = "index out of bounds"
+OTHER_COUNT = "shape mismatch: the values cannot be broadcast to as many places as the mask has ones"
 TOO_FEW = "masked_scatter: expected self and source to have as many elements as the mask has ones"
 
 
@@ -132,15 +133,26 @@ def _masked_put(x: Value, mask: Value, values: Value, accumulate: bool) -> Any:
             return NotImplemented
         flat = mask.reshape([n])
         shape = (n, *rest)
-        place = flat.where(set_before(flat), 0).broadcast(shape, [0])
+        count = values.shape[0]
+        values, left_out = _with_one_left_out(values.expand([count, *rest]))
+        # all are of no place where there are more or fewer values than places
+        fits = flat.to("i64").reduce("sum", [0]).eq(count).expand([n])
+        place = fits.where(flat.where(set_before(flat), left_out), -1).broadcast(shape, [0])
         t = values.type.with_(shape=shape)
-        values = values.expand([values.shape[0], *rest])
-        values = values.gather([place], [expr.symbol("i0"), *dims_of(len(shape))[1:]], t, TOO_FEW).reshape(x.shape)
+        values = values.gather([place], [expr.symbol("i0"), *dims_of(len(shape))[1:]], t, OTHER_COUNT).reshape(x.shape)
     else:
         values = values.reshape(values.shape[values.rank - len(rest) :]) if values.rank > len(rest) else values
         values = values.expand(x.shape)
     mask = mask.broadcast(x.shape, range(mask.rank)) if mask.rank < x.rank else mask
     return mask.where(x + values if accumulate else values, x)
+
+
+def _with_one_left_out(values: Value) -> tuple[Value, Dim]:
+    """The values, and the place of one that stands for those that are left out: behind them where there may be none."""
+    count = values.shape[0]
+    if isinstance(count, int):
+        return values, 0
+    return values.pad([0] * values.rank, [1, *[0] * (values.rank - 1)], 0), count
 
 
 def set_before(mask: Value) -> Value:
@@ -155,9 +167,13 @@ def masked_scatter(call: Call, x: Value, mask: Value, source: Value) -> Any:
     if available == 0 or n == 0 or not mask.is_bool:
         return NotImplemented
     mask = mask.expand(call.type.shape).reshape([n])
-    place = mask.where(set_before(mask), 0)
+    source, left_out = _with_one_left_out(source.to(x.dtype).reshape([available]))
+    place = set_before(mask)
+    if left_out != 0:
+        place = (place < available).where(place, -1)
+    place = mask.where(place, left_out)
     t = call.type.with_(shape=[n])
-    taken = source.to(x.dtype).reshape([available]).gather([place], [expr.symbol("i0")], t, TOO_FEW)
+    taken = source.gather([place], [expr.symbol("i0")], t, TOO_FEW)
     return mask.where(taken, x.expand(call.type.shape).reshape([n])).reshape(call.type.shape)
 
 

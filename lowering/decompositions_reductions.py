@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import sympy
 
 from ..dialects import expr, prims
+from ..dialects.aten import lookup
 from ..dialects.expr import Dim
 from ..dialects.prims import Number
 from ..dialects.tensor import TensorType
@@ -70,31 +71,32 @@ def prod(call: Call, x: Value, *rest: Any) -> Value:
 
 @rule("aten.amax")
 def amax(call: Call, x: Value, dims: Dims, keepdim: bool) -> Value:
-    return _extreme(x, "max", dims_in(x, dims), keepdim)
+    return _extreme(call, x, "max", dims_in(x, dims), keepdim)
 
 
 @rule("aten.amin")
 def amin(call: Call, x: Value, dims: Dims, keepdim: bool) -> Value:
-    return _extreme(x, "min", dims_in(x, dims), keepdim)
+    return _extreme(call, x, "min", dims_in(x, dims), keepdim)
 
 
 @rule("aten.max")
 def max_(call: Call, x: Value) -> Value:
-    return _extreme(x, "max", dims_in(x, None), False)
+    return _extreme(call, x, "max", dims_in(x, None), False)
 
 
 @rule("aten.min")
 def min_(call: Call, x: Value) -> Value:
-    return _extreme(x, "min", dims_in(x, None), False)
+    return _extreme(call, x, "min", dims_in(x, None), False)
 
 
 @rule("aten.aminmax")
 def aminmax(call: Call, x: Value, dim: int | None, keepdim: bool) -> tuple[Value, Value]:
     over = dims_in(x, dim)
-    return _extreme(x, "min", over, keepdim), _extreme(x, "max", over, keepdim)
+    return _extreme(call, x, "min", over, keepdim), _extreme(call, x, "max", over, keepdim)
 
 
-def _extreme(x: Value, kind: str, dims: Sequence[int], keepdim: bool) -> Value:
+def _extreme(call: Call, x: Value, kind: str, dims: Sequence[int], keepdim: bool) -> Value:
+    _assert_not_empty(call, x, dims)
     return x.reduce(kind, dims, keepdim=keepdim) if dims else x
 
 
@@ -108,8 +110,19 @@ def min_dim(call: Call, x: Value, dim: int, keepdim: bool) -> tuple[Value, Value
     return _extreme_and_position(call, x, "min", dim, keepdim)
 
 
+def _assert_not_empty(call: Call, x: Value, dims: Sequence[int]) -> None:
+    """Nothing is the largest of no elements: what data says of sizes is looked at when it is known, as eager does."""
+    assertion = lookup("aten._assert_scalar")
+    assert assertion is not None
+    for size in (x.shape[d] for d in dims):
+        if any(s.name.startswith("u") for s in expr.symbols(size)):
+            message = f"{call.op.name.removeprefix('aten.')}: Expected reduction dim to have non-zero size."
+            call.b.ops.append(assertion.call([sympy.Ge(cast(Any, size), 1), message], [], call.op.location))
+
+
 def _extreme_and_position(call: Call, x: Value, kind: str, dim: int, keepdim: bool) -> tuple[Value, Value]:
     over = dims_in(x, dim)
+    _assert_not_empty(call, x, over)
     if not over:
         return x, call.empty(1)
     return x.reduce(kind, over, keepdim=keepdim), x.reduce(f"arg{kind}", over, keepdim=keepdim)
@@ -127,6 +140,7 @@ def argmin(call: Call, x: Value, dim: int | None, keepdim: bool) -> Value:
 
 def _position(call: Call, x: Value, kind: str, dim: int | None, keepdim: bool) -> Value:
     over = dims_in(x, dim)
+    _assert_not_empty(call, x, over)
     return x.reduce(kind, over, keepdim=keepdim) if over else call.empty(0)
 
 

@@ -183,10 +183,17 @@ def slice_copy(call: Call, x: Value, dim: int, start: Dim | None, end: Dim | Non
 def _slice(call: Call, x: Value, dim: int, start: Dim | None, end: Dim | None, step: int) -> Any:
     dim %= x.rank
     size, length = x.shape[dim], call.type.shape[dim]
+    if _is_from_data(start, end) and not _is_from_data(length):
+        return NotImplemented  # the program says how long it must be: the call is compared with that
     if size == length and step == 1:
         return x
     first = slice_start(call.b, start, end, step, size, length)
     return NotImplemented if first is None else x.slice(dim, first, length, step, call.type)
+
+
+def _is_from_data(*numbers: Dim | None) -> bool:
+    """Whether symbols are in numbers that are read from data."""
+    return any(s.name.startswith("u") for n in numbers if n is not None for s in expr.symbols(n))
 
 
 @view("aten.narrow", "aten.narrow.Tensor")

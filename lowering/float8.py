@@ -62,9 +62,9 @@ def to_f32(x: Value, format: Format) -> Value:
     f32 = wide.type.with_(dtype="f32")
     size = _shl(wide & 0x7F, format.moved)
     number = size.bitcast(f32) * 2.0 ** (127 - format.bias)
-    if format.unsigned_zero:
-        number = wide.eq(format.nan).where(float("nan"), number)
-    elif not format.infinite:
+    if format.unsigned_zero:  # its NaN, which has the sign's bit, is not negative
+        return wide.eq(format.nan).where(float("nan"), (wide > 0x7F).where(-number, number))
+    if not format.infinite:
         number = (wide & 0x7F).eq(format.nan).where(float("nan"), number)
     else:
         beyond = (wide & 0x7F) - format.large  # 0 is inf, what is above NaN

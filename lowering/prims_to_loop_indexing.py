@@ -15,6 +15,7 @@ from ..dialects.expr import Dim
 from ..dialects.loop import AssertOp, ScatterOp, YieldAtOp
 from ..dialects.tensor import TensorType, is_unsigned
 from .index_polynomial import expression, polynomial
+from .prims_facts import stays_within
 from .prims_to_loop_access import (
     Access,
     Case,
@@ -45,16 +46,21 @@ class Indices:
         self.index = tuple(expr.substitute(e, names) for e in index)
         self._vs = dict(zip(dim_symbols(len(self.values), "v"), self.values, strict=True))
 
-    def check(self, shape: Sequence[Dim]) -> SSAValue | None:
-        """Assert that each index that depends on a value is inside of `shape`; the condition, None if none is asked."""
+    def check(self, shape: Sequence[Dim], over: Sequence[Dim]) -> SSAValue | None:
+        """Assert that each index is inside of `shape`, but those of which the domain `over` tells it; the condition,
+        None if there is none.
+        """
         message = self.op.message
         if message is None:
             return None
         body, ok = self.body, None
         for e, size in zip(self.index, shape, strict=True):
-            if expr.symbols(e).isdisjoint(self._vs):
+            if not expr.symbols(e).isdisjoint(self._vs):
+                i = self._scalar(e)
+            elif stays_within(e, tuple(over), size):
                 continue
-            i = self._scalar(e)
+            else:
+                i = body.index(e)
             # a negative index is a large unsigned one
             inside = body.compare("ult", i, body.index(size))
             ok = inside if ok is None else body.add(arith.AndIOp, ok, inside)
@@ -100,7 +106,7 @@ def gather(to: Rebuild, op: prims.GatherOp) -> None:
         t = TensorType.get(shape, t.dtype, None, t.device)
     body = Body(op)
     indices = Indices(op, body, tensors, index)
-    ok = indices.check(tensor_type(op.operand).shape)
+    ok = indices.check(tensor_type(op.operand).shape, shape)
     x = to.access(op.operand)
     if x.load is None:
         x = of_value(to.value(op.operand, op))
@@ -131,7 +137,7 @@ def scatter(to: Rebuild, op: prims.ScatterOp) -> None:
         base = unflipped(to, op, base)
     body = Body(op)
     indices = Indices(op, body, [to.access(v) for v in op.index_tensors], op.exprs("index"))
-    indices.check(t.shape)
+    indices.check(t.shape, tensor_type(op.source).shape)
     value = body.element(to.access(op.source))
     if as_integers:
         value = body.convert(value, t.dtype, inner.dtype)

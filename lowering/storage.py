@@ -43,6 +43,21 @@ def is_dense(type: TensorType) -> bool:
     return True
 
 
+@cache
 def overlaps(t: TensorType) -> bool:
-    """Whether elements may lie at one place: dims of stride 0 with more than one, as far as is known."""
-    return 0 not in t.shape and any(stride == 0 and size != 1 for stride, size in zip(t.strides, t.shape, strict=True))
+    """Whether elements may lie at one place, as far as is known: by dims of stride 0, or by strides that may not get
+    past the dims of smaller ones.
+    """
+    dims = [(stride, size) for stride, size in zip(t.strides, t.shape, strict=True) if size != 1]
+    if 0 in t.shape or t.is_contiguous:
+        return False
+    if any(stride == 0 for stride, _ in dims):
+        return True
+    if is_dense(t):
+        return False
+    reached: Any = 0
+    for stride, size in sorted(dims, key=lambda d: (not isinstance(d[0], int), isinstance(d[0], int) and d[0])):
+        if not isinstance(stride, int) or not isinstance(reached, int) or stride <= reached:
+            return True
+        reached += (size - 1) * stride
+    return False

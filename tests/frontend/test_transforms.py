@@ -149,3 +149,21 @@ def test_distributed_tensors_of_one_process() -> None:
         torch.testing.assert_close(ours.to_local(), f(x, y).to_local())
     finally:
         torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_nested_tensors(training: bool) -> None:
+    """One program for all lengths of rows."""
+    layer = torch.nn.Linear(4, 5)
+
+    def f(x: Tensor) -> Tensor:
+        return torch.nested.to_padded_tensor(layer(x).sin() * 2, 0.0).sum(1)
+
+    g = lamella.compile(f, fullgraph=True)
+    for lengths in ((2, 3, 1), (5, 2), (4, 4, 4, 4)):
+        rows = [torch.randn(n, 4) for n in lengths]
+        x = torch.nested.nested_tensor(rows, layout=torch.jagged, requires_grad=training)
+        ours, eagers = g(x), f(x)
+        torch.testing.assert_close(ours, eagers)
+        if training:
+            torch.testing.assert_close(*(torch.autograd.grad(y.sum(), layer.weight) for y in (ours, eagers)))

@@ -60,6 +60,14 @@ def test_floats_narrowed(format: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS, ids=str)
+@pytest.mark.parametrize("target", FORMATS, ids=str)
+def test_from_one_format_to_another(format: torch.dtype, target: torch.dtype) -> None:
+    """Also NaN, which has the sign's bit in some."""
+    x = torch.arange(256, dtype=torch.uint8).view(format)
+    assert torch.equal(compiled(lambda x: x.to(target), x).view(torch.uint8), x.to(target).view(torch.uint8))
+
+
+@pytest.mark.parametrize("format", FORMATS, ids=str)
 def test_elements_moved(format: torch.dtype) -> None:
     x = torch.randn(4, 6).to(format)
     y = torch.arange(24, dtype=torch.uint8).view(format).reshape(4, 6)

@@ -235,6 +235,18 @@ def test_strides_that_overlap() -> None:
     assert made.stride() == (0, 1)
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("strides", [(7, 3, 2, 1), (1, 1, 1, 1), (20, 5, 1, 1), (3, 1, 12, 4)], ids=str)
+def test_values_between_have_a_place_for_each_element(strides: tuple[int, ...], dynamic: bool) -> None:
+    torch._dynamo.reset()
+    x = torch.randn(200).as_strided((2, 3, 4, 5), strides)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x, 1) + (x * 2).cumsum(2)
+
+    torch.testing.assert_close(torch.compile(f, backend="lamella", dynamic=dynamic)(x), f(x))
+
+
 def _strided_and_written(x: torch.Tensor) -> torch.Tensor:
     y = (x * 2).cumsum(0)
     seen = y.as_strided((2, 2), (1, 1), 1).exp()

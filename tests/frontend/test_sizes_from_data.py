@@ -1,0 +1,98 @@
+"""Sizes that data says, in one graph: results, derivatives, and the checks that eager makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import lamella
+
+pytestmark = pytest.mark.usefixtures("compiled")
+
+X = torch.tensor([[1.0, 0, 2, 0], [0, 0, 3, 4], [5, 0, 0, 6]])
+
+
+@pytest.fixture(autouse=True)
+def captured() -> Iterator[None]:
+    with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        yield
+
+
+def put(x: Tensor, mask: Tensor, values: Tensor) -> Tensor:
+    y = x.clone()
+    y[mask] = values
+    return y * 2
+
+
+def first(x: Tensor) -> Any:
+    """A size that the data says."""
+    n: Any = x[0, 2].long().item()
+    torch._check(n >= 0)
+    return n
+
+
+def told(x: Tensor) -> Tensor:
+    n: Any = x[0, 2].long().item()
+    torch._check(n == 2)
+    return torch.arange(n) + x[0, 0]
+
+
+FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
+    "a size alone": lambda x: x[x > 1].shape[0],
+    "the next in order": lambda x: put(x, x > 1, x[x > 1] * 2),
+    "of nothing": lambda x: put(x, x > 100, x[x > 100]),
+    "all": lambda x: put(x, x >= 0, torch.arange(12.0)),
+    "masked_scatter": lambda x: x.masked_scatter(x > 1, x[x > 0] * 2),
+    "masked_scatter of nothing": lambda x: x.masked_scatter(x > 100, x[x > 100]),
+    "extremes": lambda x: (x[x > 1].max(), x[x > 1].argmin(), x[x[:, 0] > 0].amax(0)),
+    "a size that is told": told,
+    "indices that are known": lambda x: x[torch.arange(x.shape[0] - 1)] + x[torch.full((2, 1), -3)],
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_results(name: str) -> None:
+    f = FUNCTIONS[name]
+    torch.testing.assert_close(lamella.compile(f, fullgraph=True)(X), f(X))
+
+
+@pytest.mark.parametrize("least", [1.0, 100.0])
+def test_derivatives(least: float) -> None:
+    """Also where nothing is chosen."""
+
+    def f(x: Tensor) -> Tensor:
+        chosen = x[x > least]
+        return chosen.sum() + put(x, x > least, chosen * 3).sum()
+
+    x = X.clone().requires_grad_()
+    (ours,), (eagers,) = (torch.autograd.grad(g(x), x) for g in (lamella.compile(f, fullgraph=True), f))
+    torch.testing.assert_close(ours, eagers)
+
+
+WRONG: dict[str, Callable[[Tensor], Any]] = {
+    "too few values": lambda x: put(x, x > 0, torch.ones(3)),
+    "too many values": lambda x: put(x, x > 2, torch.ones(9)),
+    "values for no place": lambda x: put(x, x > 100, torch.ones(4)),
+    "values for every place": lambda x: put(x, x >= 0, torch.ones(20)),
+    "values of a size from data": lambda x: put(x, x > 1, x[x > 2]),
+    "extreme of nothing": lambda x: x[x > 100].max(),
+    "position in nothing": lambda x: x[x > 100].argmin(),
+    "extremes of nothing": lambda x: x[x[:, 0] > 100].max(0),
+    "a size that is told": lambda x: told(x + 1),
+    "a view that does not fit": lambda x: x[:, : first(x)].reshape(3, 3),
+    "an index that is known": lambda x: x.flatten()[torch.full((4,), 50)],
+    "indices that are known": lambda x: x[torch.arange(x.shape[1])],
+    "an embedding": lambda x: torch.nn.functional.embedding(torch.full((2,), 3), x),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_checks(name: str) -> None:
+    f = WRONG[name]
+    for g in (f, lamella.compile(f, fullgraph=True)):
+        with pytest.raises((RuntimeError, IndexError)):
+            g(X)
