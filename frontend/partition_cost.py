@@ -76,7 +76,7 @@ class Costs:
             return 1
         if not isinstance(value, torch.Tensor):
             return 0 if self.joint.is_opaque(node) else None
-        if node.op == "call_function" and self.kind(node) is Kind.VIEW:
+        if node.op == "call_function" and self.kind(node) is Kind.VIEW and not self.must_save(node):
             return None
         return self.size(node) * (1 if self._in_memory(node) else MATERIALIZED_TWICE)
 
@@ -84,11 +84,11 @@ class Costs:
         """The cost of computing a node again in the backward; None where it must not be. `allowed` nodes cost nothing:
         a budget has decided for them.
         """
-        if node.op != "call_function" or symbol_like(node) or node.target is operator.getitem:
+        if node.op != "call_function" or symbol_like(node):
             return 0
-        if self.joint.must_save(node):
+        if self.must_save(node):
             return None
-        if node in allowed:
+        if node in allowed or node.target is operator.getitem:
             return 0
         match self.kind(node):
             case Kind.VIEW | Kind.OTHER:
@@ -105,6 +105,17 @@ class Costs:
                     cost += MATERIALIZED_TWICE * self.size(node)
                 return math.ceil(cost)
 
+    def must_save(self, node: Node) -> bool:
+        """Whether a node's value is to be saved: torch says so of all that one checkpointed region gives to the next.
+        What is only seen in an input, as a weight that two of them share, is there.
+        """
+        return self.joint.must_save(node) and not self._is_given(node)
+
+    def _is_given(self, node: Node) -> bool:
+        while node.op == "call_function" and self.kind(node) is Kind.VIEW and node.all_input_nodes:
+            node = node.all_input_nodes[0]
+        return node.op == "placeholder"
+
     def expense(self, node: Node) -> int:
         """What a budget pays for computing a node again."""
         moved = self.size(node) + sum(map(self.size, node.all_input_nodes))
@@ -112,7 +123,7 @@ class Costs:
 
     def may_be_allowed(self, node: Node) -> bool:
         """Whether a budget may have a node computed again."""
-        if node.op != "call_function" or node.target is operator.getitem or self.joint.must_save(node):
+        if node.op != "call_function" or node.target is operator.getitem or self.must_save(node):
             return False
         return self.kind(node) is Kind.FUSED or (self.kind(node) is Kind.CALL and _is_pure(node))
 

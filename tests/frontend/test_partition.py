@@ -135,6 +135,27 @@ def test_checkpointed_regions_are_computed_again_with_the_same_random_numbers(ch
     assert "aten.mm.default" in {str(n.target) for n in choices[0].recomputed}
 
 
+@pytest.mark.parametrize("last", ["norm", "view"])
+def test_what_a_checkpointed_region_gives_to_the_next_is_saved(last: str, choices: list[Choice]) -> None:
+    """Also where both regions see one weight, and where it is one of several results, or a view of what is not saved."""
+    w, v = (torch.randn(*shape).div(16).requires_grad_() for shape in ((64, 32), (32, 64)))
+
+    def region(x: torch.Tensor) -> torch.Tensor:
+        y = x + F.gelu(x @ w.t()) @ v.t()
+        return F.layer_norm(y, (32,)) if last == "norm" else y.sin().view(4, 4, 32).flatten(0, 1)
+
+    def run(x: torch.Tensor, regions: Any = lambda x: checkpoint(region, x, use_reentrant=False)) -> torch.Tensor:
+        return regions(regions(x)).exp()
+
+    x = torch.randn(16, 32, requires_grad=True)
+    got = gradients(compiled(run), [w, v], x)
+    for ours, eager in zip(got, gradients(lambda x: run(x, region), [w, v], x), strict=True):
+        torch.testing.assert_close(ours, eager, rtol=1e-4, atol=1e-5)
+    made = [n for n in choices[0].saved if n.op != "placeholder"]
+    assert sum(n.meta["val"].nbytes for n in made) <= 2 * x.nbytes  # between the regions, and of what follows them
+    assert [str(n.target) for n in choices[0].recomputed].count("aten.mm.default") == 4
+
+
 def test_frozen_and_tied_weights_and_symbolic_sizes() -> None:
     torch.manual_seed(0)
     first, second = nn.Linear(16, 16), nn.Linear(16, 16)
