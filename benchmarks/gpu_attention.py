@@ -83,6 +83,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "alibi": (alibi, _same(4, 16, 1024, 1024, 64)),
     "short": (plain, _same(16, 12, 128, 128, 64)),
     "few": (plain, _same(1, 8, 64, 1500, 64)),
+    "biased_128": (biased, (*_same(4, 16, 1024, 1024, 128), (16, 1024, 1024))),
+    "biased_32": (biased, (*_same(64, 12, 197, 197, 32), (12, 197, 197))),
     "long": (plain, _same(1, 16, 8192, 8192, 64)),
 }
 

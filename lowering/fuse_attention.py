@@ -30,11 +30,13 @@ Attentions = dict[Node, frozenset[Node]]
 """For each nest of an attention, all of them."""
 
 
-def attentions(nodes: Sequence[Node], readers: Mapping[SSAValue, set[Node]]) -> Attentions:
-    """The attentions among nests, each of which has its own."""
+def attentions(nodes: Sequence[Node], readers: Mapping[SSAValue, set[Node]], on_gpus: bool = True) -> Attentions:
+    """The attentions among nests, each of which has its own; `on_gpus`: also those where weights are rounded before
+    they are divided by their sum.
+    """
     producer = {r: n for n in nodes for r in n.results}
     found: Attentions = {}
-    for last in (n for n in nodes if n.contraction):
+    for last in (n for n in nodes if n.contraction and (on_gpus or tensor_type(n.results[0]).device == "cpu")):
         for first, members in _candidates(last, producer, readers):
             if not any(n in found for n in members) and _is_attention(first, last, members, readers):
                 found |= dict.fromkeys(members, frozenset(members))

@@ -140,7 +140,9 @@ class _Body:
 
     def group(self) -> Grouper:
         """Decide which nests go together."""
-        grouper = Grouper(self.machine, self.hints, self.readers, attentions(self.real, self.readers))
+        grouper = Grouper(
+            self.machine, self.hints, self.readers, attentions(self.real, self.readers, self.machine.parts)
+        )
         position: dict[SSAValue, int] = {r: i for i, o in enumerate(self.ops) for r in o.results}
         real: dict[Operation, Node] = {n.op: n for n in self.real}
         deps = self.order.op_deps(real)

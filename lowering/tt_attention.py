@@ -11,10 +11,10 @@ the values, before they are divided by their sum. Keys that no row of the tile s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import FloatAttr, f32, i32, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import expr, tt
@@ -22,7 +22,7 @@ from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, ScratchOp, StoreOp
 from ..dialects.tt_types import element_of
 from .address import multiple_of
 from .attention_limit import is_lowest, seen_keys
-from .attention_plan import Attention, Statistic, unwidened
+from .attention_plan import EQUAL, Attention, Statistic, unwidened
 from .llvm_properties import KernelError
 from .tt_contraction import ContractionLoop, symbols_of
 from .tt_index import MOST, Index, Number, Place, known
@@ -48,6 +48,14 @@ def _positive(v: SSAValue) -> float | None:
     return n if 1e-30 < n < 1e30 else None
 
 
+def _is_blind(v: SSAValue) -> bool:
+    """Whether a score is -inf."""
+    op = v.owner
+    if not isinstance(op, arith.CmpfOp) or not is_lowest(op.rhs):
+        return False
+    return cast("IntegerAttr[Any]", op.predicate).value.data == EQUAL
+
+
 class AttentionBody:
     """The body of one such kernel, its grid entered."""
 
@@ -57,7 +65,7 @@ class AttentionBody:
             raise KernelError("a kernel that is said to be attention is none")
         self.body, self.b, self.kernel, self.plan = body, body.b, kernel, plan
         # a score that is some units off changes its weight by as much as the score is large: less than its rounding
-        body.rounded |= {o for loop in kernel.body.block.ops if isinstance(loop, ForOp) for o in body_ops(loop.body)}
+        body.rounded |= {o for loop in kernel.body.block.ops if self._over_keys(loop) for o in body_ops(loop.body)}
         (self.row,) = body.axes
         self.factor = 1.0
         """What scores in the loop are to be multiplied by."""
@@ -80,8 +88,11 @@ class AttentionBody:
         for op in later:
             if op is plan.last.outer:
                 self._columns()
-            elif not (isinstance(op, ForOp) and op.dims == plan.first.outer.dims):
+            elif not self._over_keys(op):
                 body.op(op)
+
+    def _over_keys(self, op: Operation) -> TypeGuard[ForOp]:
+        return isinstance(op, ForOp) and op.dims == self.plan.first.outer.dims
 
     # The loop over keys
 
@@ -101,7 +112,7 @@ class AttentionBody:
         index = Index(b, env | {plan.row.symbol: Place(place.base)})
         start, end = 0, keys.extent
         # what else rows are reduced to does not change where nothing is seen: "all are -inf"
-        if all(s.kind == "and" for s in plan.others):
+        if all(s.kind == "and" and _is_blind(s.value) for s in plan.others):
             block = LoopDim(plan.row.name, plan.row.symbol, expr.normal(plan.row.symbol + self.row.size))
             start, end = seen_keys(plan.scores, plan.source, keys, plan.row, block, tile)
         low, high = index.scalar(start), index.scalar(end)
