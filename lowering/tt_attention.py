@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
-from xdsl.dialects import arith, math
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32, i32, i64
 from xdsl.ir import Operation, SSAValue
 
@@ -28,6 +28,7 @@ from .tt_contraction import ContractionLoop, symbols_of
 from .tt_index import MOST, Index, Number, Place, known
 from .tt_loops import tile_of
 from .tt_reductions import Reduction, make, over
+from .tt_rounded import exp2_of_sum
 from .tt_scalar import HALVES, emit, same, widened
 
 if TYPE_CHECKING:
@@ -168,9 +169,7 @@ class AttentionBody:
         none = b.compare("oeq", most, same(b, float("-inf"), most))
         power = b.constant(self.factor * LOG2_E, f32)
         below = b.float(arith.MulfOp, b.select(none, same(b, 0.0, most), most), power)
-        p, scale = (
-            b.float(math.Exp2Op, b.float(arith.SubfOp, b.float(arith.MulfOp, v, power), below)) for v in (x, before)
-        )
+        p, scale = (exp2_of_sum(b, b.float(arith.SubfOp, b.float(arith.MulfOp, v, power), below)) for v in (x, before))
         (more,) = over(b, [p], 1, lambda p, q: [b.float(arith.AddfOp, p[0], q[0])])
         total = b.float(arith.AddfOp, b.float(arith.MulfOp, total, scale), more)
         after: list[SSAValue] = []

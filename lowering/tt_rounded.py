@@ -62,8 +62,12 @@ def exp(b: TtBuilder, x: SSAValue) -> SSAValue:
 
 def exp_of_sum(b: TtBuilder, x: SSAValue) -> SSAValue:
     """The same for a term of a sum that is at least 1: what is below 2**-126 is 0."""
-    power = b.float(arith.MulfOp, x, b.constant(1.4426950408889634, f32))
-    return tt_math.external(b, "llvm.nvvm.ex2.approx.ftz.f", power)
+    return exp2_of_sum(b, b.float(arith.MulfOp, x, b.constant(1.4426950408889634, f32)))
+
+
+def exp2_of_sum(b: TtBuilder, x: SSAValue) -> SSAValue:
+    """2**x for such a term: one instruction, without what others take for results below 2**-126."""
+    return tt_math.external(b, "llvm.nvvm.ex2.approx.ftz.f", x)
 
 
 def divide(b: TtBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
