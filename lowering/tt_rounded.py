@@ -93,14 +93,14 @@ def erf(b: TtBuilder, x: SSAValue) -> SSAValue:
     for c in reversed(_ERFC[:-1]):
         p = b.float(arith.AddfOp, b.float(arith.MulfOp, p, a), b.constant(c, f32))
     exponent = b.float(arith.MulfOp, b.float(arith.SubfOp, b.constant(-0.0, f32), a), p)
-    value = b.float(arith.SubfOp, b.constant(1.0, f32), b.float(math.Exp2Op, exponent))
+    value = b.float(arith.SubfOp, b.constant(1.0, f32), exp2_of_sum(b, exponent))
     return _odd(b, x, a, value, 1.1283791671)
 
 
 def tanh(b: TtBuilder, x: SSAValue) -> SSAValue:
     """1 - 2 / (1 + exp(2 |x|)) with the sign of x; near 0 the first term of the series."""
     a = b.float(math.AbsFOp, x)
-    grown = b.float(math.Exp2Op, b.float(arith.MulfOp, a, b.constant(2.8853900818, f32)))
+    grown = exp2_of_sum(b, b.float(arith.MulfOp, a, b.constant(2.8853900818, f32)))
     share = b.float(arith.DivfOp, b.constant(2.0, f32), b.float(arith.AddfOp, grown, b.constant(1.0, f32)))
     return _odd(b, x, a, b.float(arith.SubfOp, b.constant(1.0, f32), share), 1.0)
 
