@@ -24,7 +24,6 @@ from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, ScratchOp, StoreOp
 from .attention_factors import Factors, factors_of
 from .attention_limit import Source, is_lowest
 from .tile_online import alike
-from .tt_contraction import factors
 
 EQUAL = 1
 """The predicate `oeq` of arith.cmpf."""
@@ -48,6 +47,10 @@ class Attention:
     row: LoopDim
     first: Factors
     last: Factors
+    factors: tuple[SSAValue, SSAValue, SSAValue]
+    """Queries, keys and values, in 16 bits."""
+    scale: float
+    """What the first two are multiplied by besides."""
     most: Statistic
     total: Statistic
     others: tuple[Statistic, ...]
@@ -101,8 +104,11 @@ def _plan(kernel: KernelOp, row: LoopDim, first: Factors, last: Factors, between
         return _source(stored, load)
 
     chain = weight_of(last.left, source, lambda v: isinstance(v.owner, Operation) and v.owner.parent is block)
-    halves = all(is_half(f) for f in factors(first.inner)[0]) and is_half(unwidened(last.right))
-    if chain is None or not halves:
+    narrow = [narrow_factor(v, source) for v in (first.left, first.right, last.right)]
+    if chain is None or None in narrow:
+        return None
+    (queries, a), (keys, b), (values, c) = cast("list[tuple[SSAValue, float]]", narrow)
+    if c != 1 or len({queries.type, keys.type, values.type}) != 1:
         return None
     grown, weight = chain
     below = cast(Operation, grown.owner).operands[0].owner
@@ -130,7 +136,8 @@ def _plan(kernel: KernelOp, row: LoopDim, first: Factors, last: Factors, between
     if any(isinstance(o, LoadOp) and o.source in stored for b in behind[1:] for r in b.regions for o in body_ops(r)):
         return None
     safe = through(below.rhs, source) is not most.result
-    return Attention(row, first, last, most, total, others, grown, safe, weight, stored)
+    factors = (queries, keys, values)
+    return Attention(row, first, last, factors, a * b, most, total, others, grown, safe, weight, stored)
 
 
 def weight_of(
@@ -191,8 +198,26 @@ def _is_blank(v: SSAValue) -> bool:
     return op.value.value.data == 0 or numbers.isnan(op.value.value.data)
 
 
-def unwidened(v: SSAValue) -> SSAValue:
-    return v.owner.input if isinstance(v.owner, arith.ExtFOp) else v
+def narrow_factor(v: SSAValue, source: Source) -> tuple[SSAValue, float] | None:
+    """What a factor is in 16 bits, before it was converted to f32 and multiplied by a number; None where it is not."""
+    scale = 1.0
+    while isinstance(op := v.owner, Operation) and not is_half(v):
+        match op:
+            case LoadOp() if (found := source(op)) is not None:
+                v = found
+            case arith.ExtFOp():
+                v = op.input
+            case arith.MulfOp() if (n := _number(op.rhs)) is not None or (n := _number(op.lhs)) is not None:
+                scale *= n
+                v = op.lhs if _number(op.rhs) is not None else op.rhs
+            case _:
+                return None
+    return (v, scale) if is_half(v) else None
+
+
+def _number(v: SSAValue) -> float | None:
+    op = v.owner
+    return op.value.value.data if isinstance(op, arith.ConstantOp) and isinstance(op.value, FloatAttr) else None
 
 
 def is_half(v: SSAValue) -> bool:

@@ -42,6 +42,8 @@ def written_out_on_gpu(first: AtenOp, gpu: GpuTarget, size: Callable[[Dim], int]
     columns = None if last is None else _type(last.results[0]).shape[2]
     if last is None or not isinstance(columns, int) or {_before_widening(last.operands[1]).dtype} != halves:
         return None
+    if not _is_narrowed(last.results[0], *halves):
+        return None
     batch, queries, keys, most = (size(n) for n in (*scores.shape, max(cast(int, inner), columns)))
     return last if is_large(batch, 1, 1, queries, keys, most) else None
 
@@ -104,9 +106,21 @@ def _type(v: SSAValue) -> TensorType:
 
 
 def _before_widening(v: SSAValue) -> TensorType:
-    """The type of what a value is, before it was converted to f32 and seen in other ways."""
-    while isinstance(op := v.owner, AtenOp) and (op.name in _COPIES or op.name == "aten._to_copy" or op.schema.is_view):
-        if _type(v).dtype != "f32":
+    """The type of what a value is, before it was converted to f32, scaled, and seen in other ways."""
+    while isinstance(op := v.owner, AtenOp) and _type(v).dtype == "f32":
+        scaled = op.name in ("aten.mul.Scalar", "aten.mul.Tensor") and len(op.operands) == 1
+        if not (scaled or op.name in _COPIES or op.name == "aten._to_copy" or op.schema.is_view):
             break
         v = op.operands[0]
     return _type(v)
+
+
+def _is_narrowed(v: SSAValue, dtype: str) -> bool:
+    """Whether nothing but values of that type is made of a result, in whatever views."""
+    if _type(v).dtype == dtype:
+        return True
+    for op in [use.operation for use in v.uses]:
+        moved = isinstance(op, AtenOp) and (op.name in _COPIES or op.name == "aten._to_copy" or op.schema.is_view)
+        if not moved or not _is_narrowed(op.results[0], dtype):
+            return False
+    return True

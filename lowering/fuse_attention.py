@@ -18,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ..dialects.loop import LoadOp, NestOp, YieldOp, op_symbols
 from .attention_limit import Source
-from .attention_plan import is_half, most_of, through, unwidened, weight_of
+from .attention_plan import most_of, narrow_factor, through, weight_of
 from .contraction import contraction_of_nest
 from .fuse_graph import Node, tensor_type
 from .fuse_plan import Group
@@ -126,11 +126,12 @@ def _has_one_loop(first: Node, last: Node, members: Sequence[Node]) -> bool:
             map(of_row, op.operands[1:] if isinstance(op, LoadOp) else op.operands)
         )
 
-    if None in pairs or not all(is_half(unwidened(through(v, source))) for c in pairs if c for v in (c.left, c.right)):
+    scores, sums = pairs
+    if scores is None or sums is None or None in [narrow_factor(v, source) for v in (scores.left, scores.right)]:
         return False
-    for left in (pairs[1].left, pairs[1].right) if pairs[1] else ():
+    for left, right in ((sums.left, sums.right), (sums.right, sums.left)):
         found = weight_of(left, source, of_row)
-        if found is not None:
+        if found is not None and (narrow_factor(right, source) or (right, 0.0))[1] == 1:
             below = through(found[0].owner.operands[0], source).owner  # pyright: ignore
             if not isinstance(below, arith.SubfOp) or _is_rounded(below.lhs, source):
                 return False

@@ -22,9 +22,9 @@ from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, ScratchOp, StoreOp
 from ..dialects.tt_types import element_of
 from .address import multiple_of
 from .attention_limit import is_lowest, seen_keys
-from .attention_plan import EQUAL, Attention, Statistic, unwidened
+from .attention_plan import EQUAL, Attention, Statistic
 from .llvm_properties import KernelError
-from .tt_contraction import ContractionLoop, symbols_of
+from .tt_contraction import ContractionLoop
 from .tt_index import MOST, Index, Number, Place, known
 from .tt_loops import tile_of
 from .tt_reductions import Reduction, make, over
@@ -148,9 +148,7 @@ class AttentionBody:
         product = ContractionLoop(body, plan.first.inner)
         body.axes[:] = axes
         product.start = known(0)
-        for v in product.factors[0]:
-            if plan.row.name in symbols_of(v):
-                product.tile(v, (self.row, None), (self.row.size, product.tiles[product.depth.name]))
+        product.tile(plan.factors[0], (self.row, None), (self.row.size, product.tiles[product.depth.name]))
 
     def _tile(self, start: Number, tile: int, state: Sequence[SSAValue]) -> list[SSAValue]:
         body, b, plan, keys = self.body, self.b, self.plan, self.plan.keys
@@ -158,7 +156,11 @@ class AttentionBody:
         end = None if multiple_of(keys.extent, tile) else Index(b, body.env).scalar(keys.hi)
         body.add_axis(keys, start, tile, end, tile)
         shape, valid = body.shape, body.axes[1].valid
-        (score,) = ContractionLoop(body, plan.first.inner).run()
+        product = ContractionLoop(body, plan.first.inner)
+        product.factors = [plan.factors[:2]]
+        (score,) = product.run()
+        if plan.scale != 1:
+            score = b.float(arith.MulfOp, score, b.constant(plan.scale, f32))
         body.values[plan.first.inner.res[0]] = score
         x, self.factor = self._unscaled(plan.scores)
         x = b.fit(widened(b, x), shape)
@@ -189,7 +191,7 @@ class AttentionBody:
         column = self._column()
         product = ContractionLoop(body, plan.last.inner)
         product.start = start
-        matrix = product.tile(unwidened(plan.last.right), (None, column), (tile, column.size))
+        matrix = product.tile(plan.factors[2], (None, column), (tile, column.size))
         body.axes[:], body.env = axes, env
         p = b.cast(arith.TruncFOp, p, element_of(matrix.type))
         return b.insert(tt.DotOp.make(p, matrix, so_far, product.precision)).results[0]

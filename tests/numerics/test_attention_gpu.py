@@ -219,3 +219,17 @@ def test_eagers_roundings() -> None:
         ours = torch.compile(plain, backend=backend, fullgraph=True, dynamic=False)(q, k, v)
     assert not backend.are_attention
     torch.testing.assert_close(ours, plain(q, k, v), rtol=1e-2, atol=4e-3)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.2])
+def test_computed_in_f32(scale: float) -> None:
+    """What torch's attention is without kernels of its own: all in f32, rounded at last."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    def model(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v, mask, scale=scale).transpose(1, 2).reshape(2, 80, 96)
+
+    mask = torch.randn(1, 3, 80, 72).bfloat16().masked_fill(torch.rand(80, 72) < 0.3, -torch.inf)
+    mask[:, :, 5] = -torch.inf
+    with sdpa_kernel(SDPBackend.MATH):
+        check(model, *inputs(2, 3, 3, 80, 72, 32), mask)
