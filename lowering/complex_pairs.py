@@ -113,8 +113,11 @@ class Pairs:
         """The floats of a tensor are what is written."""
         x, source, non_blocking = op.args()
         t = cast(TensorType, cast(SSAValue, x).type)
-        if t.dtype not in PARTS or not all(map(_leaves, op.results[0].uses)) or overlaps(t) or t.numel == 0:
+        if t.dtype not in PARTS or not all(map(_leaves, op.results[0].uses)) or overlaps(t):
             return False
+        if t.numel == 0:
+            self.values[op.results[0]] = self.values[cast(SSAValue, x)]
+            return True
         self.pair(cast(SSAValue, x))
         floats = self._floats.get(cast(SSAValue, x))
         if floats is None:  # it is none of the caller's

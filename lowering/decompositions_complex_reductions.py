@@ -13,6 +13,7 @@ from .decompositions_reductions import var as var_of_reals
 from .decompositions_reductions import vector_norm as norm_of_reals
 from .decompositions_scatter_reduce import scatter_value_reduce as scatter_of_reals
 from .prims_builder import Value
+from .promotion import opmath
 
 MANY: Final = 64
 """Numbers up to which products are made in steps by which they double: several kernels in place of a call."""
@@ -34,8 +35,8 @@ def count_nonzero(call: Call, x: Pair, dims: Any = None) -> Value:
 
 @complex_rule("aten.linalg_vector_norm")
 def vector_norm(call: Call, x: Pair, *rest: Any) -> Any:
-    """That of the magnitudes."""
-    return norm_of_reals(call, x.magnitude(), *rest)
+    """That of the magnitudes, which are computed in the dtype of the result."""
+    return norm_of_reals(call, x.to(opmath(call.type.dtype)).magnitude(), *rest)
 
 
 @complex_rule("aten.var.correction", "aten.std.correction")

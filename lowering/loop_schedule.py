@@ -20,6 +20,7 @@ from .fuse_cost import Hints, Machine
 from .host_devices import on_gpu
 from .schedule_access import collapse
 from .schedule_kernel import schedule_kernel
+from .schedule_parts import write_parts_out
 from .schedule_unroll import write_out
 from .schedule_updates import spread
 
@@ -59,6 +60,7 @@ class LoopSchedule(ModulePass):
         machine = Machine(self.l1, self.l2, self.l3, self.threads, parts=self.parts)
         for name, kernel in kernels.items():
             known_sizes = seen.get(name, whole)
+            write_parts_out(kernel)
             collapse(kernel, known_sizes)
             write_out(kernel, known_sizes)
             spread(kernel, machine, known_sizes)

@@ -198,7 +198,13 @@ class Canonicalizer:
         return taken.setdefault(new, old) is not old
 
     def _copy(self, before: SSAValue, value: SSAValue) -> SSAValue:
-        at = cast(Operation, self.at)
+        """In memory of its own; of a complex tensor that is seen so, the floats are."""
+        at, owner = cast(Operation, self.at), value.owner
+        if isinstance(owner, AtenOp) and owner.name == "aten.view_as_complex" and value.type == before.type:
+            floats = self._copy(owner.operands[0], owner.operands[0])
+            seen = type(owner).call([floats], [before.type], owner.location)
+            self.block.insert_op_before(seen, at)
+            return seen.results[0]
         copy = prims.ConvertOp.make(value, cast(TensorType, before.type))
         copy.location = before.owner.location if isinstance(before.owner, Operation) else at.location
         self.block.insert_op_before(copy, at)
