@@ -311,13 +311,17 @@ class Importer:
     def add_return(self, node: Node) -> tuple[list[SSAValue], list[Output]]:
         results: list[SSAValue] = []
         outputs: list[Output] = []
+        whole: dict[tuple[SSAValue, Attribute], int] = {}
+        """Of each memory, the first result of a type."""
         values = node.args[0]
         for value in values if isinstance(values, (list, tuple)) else (values,):
             bound = self.env[value] if isinstance(value, Node) else normalize(value)
             if isinstance(bound, BlockArgument) and isinstance(bound.type, (SymType, NoneType)):
                 outputs.append(Output.argument(bound.index))
             elif isinstance(bound, SSAValue) and not isinstance(bound.type, NoneType):
-                outputs.append(Output.result(len(results)))
+                before = whole.setdefault((self.root.get(bound, bound), bound.type), len(results))
+                again = before < len(results) and results[before] is not bound
+                outputs.append(Output.seen_again(len(results), before) if again else Output.result(len(results)))
                 results.append(bound)
             elif isinstance(bound, SSAValue) or bound is None:
                 outputs.append(Output.constant(None))

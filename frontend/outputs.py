@@ -24,6 +24,7 @@ _SOURCES = {
     **{"result": "r[{0}]", "result size": "r[{0}].size({1})"},
 }
 
+_RESULT = re.compile(r"\br\[\d+\]")
 _READ = re.compile(r"\ba\[\d+\](?:\.\w+\(\d+\))?")
 
 
@@ -37,6 +38,11 @@ class Output:
     @staticmethod
     def result(index: int) -> Output:
         return Output(f"r[{index}]", True)
+
+    @staticmethod
+    def seen_again(index: int, before: int) -> Output:
+        """A result that is a view of all of another one: `@main` may give one tensor for both."""
+        return Output(f"another(r[{index}], r[{before}])")
 
     @staticmethod
     def argument(index: int) -> Output:
@@ -92,6 +98,11 @@ def within(base: torch.Tensor, dtype: torch.dtype, sizes: list[int], strides: li
     return torch.empty(0, dtype=dtype, device=base.device).set_(base.untyped_storage(), offset, sizes, strides)
 
 
+def another(t: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
+    """A tensor that is not the same object."""
+    return t.detach() if t is before else t
+
+
 @dataclass(frozen=True)
 class OutputRecipe:
     """The outputs of a graph, in order. Picklable."""
@@ -105,7 +116,7 @@ class OutputRecipe:
 
     def only_from(self, start: int) -> tuple[int, ...]:
         """The results of `@main` that are no outputs before position `start`."""
-        before = {o.source for o in self.outputs[:start]}
+        before = {name for o in self.outputs[:start] for name in _RESULT.findall(o.source)}
         return tuple(int(o.source[2:-1]) for o in self.outputs[start:] if o.is_result and o.source not in before)
 
     def wrap(
@@ -127,7 +138,7 @@ class OutputRecipe:
         body = ", ".join(
             _READ.sub(lambda m: f"b[{reads.setdefault(m[0], len(reads))}]", o.source) for o in self.outputs
         )
-        names = {"math": math, "torch": torch, "within": within}
+        names = {"math": math, "torch": torch, "within": within, "another": another}
         before = eval(f"lambda a: [{', '.join(reads)}]", names)
         make = eval(f"lambda b, r: [{body}]", names)
 

@@ -249,3 +249,17 @@ def test_overlap() -> None:
         assert overlap(x, y) == expected
         counts[expected] += 1
     assert min(counts.values()) > 50
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_results_that_are_one_tensor_seen_twice(dynamic: bool) -> None:
+    """They share memory, not sizes; what is returned twice is one tensor."""
+    torch._dynamo.reset()
+    f = lambda x: (y := x + 1, y.view_as(y), y.t().t(), y)  # noqa: E731
+    compiled = torch.compile(f, backend="lamella", dynamic=dynamic, options={"cache": False})
+    for _ in range(2):
+        a, b, c, d = compiled(torch.arange(6.0).view(2, 3))
+        assert a is d and len({id(t) for t in (a, b, c)}) == 3
+        assert a.data_ptr() == b.data_ptr() == c.data_ptr()
+        a.unsqueeze_(0).zero_()
+        assert b.shape == c.shape == (2, 3) and not b.any() and not c.any()
