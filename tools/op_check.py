@@ -350,7 +350,7 @@ class Capture:
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
         try:
-            return aot(self.f, self.compiler, self.dynamic)(*inputs)
+            return aot(self.f, self.compiler, self.dynamic, partition_fn=self.backend.partition)(*inputs)
         except Exception:  # whatever the operator's Python code raises
             if self.graphs:
                 raise
