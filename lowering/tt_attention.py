@@ -169,9 +169,8 @@ class AttentionBody:
         (top,) = over(b, [x], 1, lambda p, q: [b.float(arith.MaximumfOp, p[0], q[0])])
         most = b.float(arith.MaximumfOp, before, top)
         none = b.compare("oeq", most, same(b, float("-inf"), most))
-        power = b.constant(self.factor * LOG2_E, f32)
-        below = b.float(arith.MulfOp, b.select(none, same(b, 0.0, most), most), power)
-        p, scale = (exp2_of_sum(b, b.float(arith.SubfOp, b.float(arith.MulfOp, v, power), below)) for v in (x, before))
+        below = b.select(none, same(b, 0.0, most), most)
+        p, scale = (exp2_of_sum(b, self._power(v, below)) for v in (x, before))
         (more,) = over(b, [p], 1, lambda p, q: [b.float(arith.AddfOp, p[0], q[0])])
         total = b.float(arith.AddfOp, b.float(arith.MulfOp, total, scale), more)
         after: list[SSAValue] = []
@@ -182,6 +181,14 @@ class AttentionBody:
                 new = [b.fit(b.select(valid, v, n), shape) for v, n in zip(new, r.identity(), strict=True)]
             after += r.combine(rest[len(after) : len(after) + r.size], r.lanes(new))
         return [most, total, self._values(p, start, tile, b.float(arith.MulfOp, sums, scale)), *after]
+
+    def _power(self, x: SSAValue, most: SSAValue) -> SSAValue:
+        """(x - most) log2(e), in one step where nothing overflows: masks may hold the least number that there is."""
+        b, n = self.b, self.factor * LOG2_E
+        power = b.constant(n, f32)
+        if n > 1:
+            return b.float(arith.MulfOp, b.float(arith.SubfOp, x, most), power)
+        return b.float(arith.SubfOp, b.float(arith.MulfOp, x, power), b.float(arith.MulfOp, most, power))
 
     def _values(self, p: SSAValue, start: Number, tile: int, so_far: SSAValue) -> SSAValue:
         """The sums of values, with those of these keys."""

@@ -165,6 +165,20 @@ def test_scores_that_are_not_finite(value: float) -> None:
     check(biased, *inputs(1, 2, 2, 64, 80, 32), bias)
 
 
+@pytest.mark.parametrize("keys", [80, 200])
+def test_masks_of_the_least_number(keys: int) -> None:
+    """A row of nothing else has equal weights; one whose first keys are hidden has those of the others."""
+    least = torch.finfo(torch.bfloat16).min
+    mask = torch.zeros(64, keys, dtype=torch.bfloat16)
+    mask[3], mask[:, :70] = least, least
+    check(biased, *inputs(1, 2, 2, 64, keys, 32), mask)
+
+    def filled(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor) -> Tensor:
+        return (q @ k.transpose(-1, -2) * 0.2).masked_fill(hidden, least).softmax(-1) @ v
+
+    check(filled, *inputs(1, 2, 2, 64, keys, 32), mask < 0)
+
+
 @pytest.mark.parametrize("kind", ["capped", "causal", "blind", "masked", "heads"])
 def test_flex_attention(kind: str) -> None:
     """What is defined for rows that see nothing is 0."""

@@ -142,3 +142,22 @@ def test_scans_of_columns_compile(shape: tuple[int, int]) -> None:
     text = f"func.func @main(%x: {x}) -> {x} {{ %0 = aten.cumsum(%x, 0) : ({x}) -> {x} func.return %0 : {x} }}"
     graph: Any = driver.compile_module(parse_module(text), Options(target="sm_90", cache=False)).graph
     assert all(kernel.code.cubin[:4] == b"\x7fELF" for kernel in graph.meta.kernels)
+
+
+ATTENTION = """
+func.func @main(%q: !sym.t<[64, 256, 64], bf16>, %k: !sym.t<[64, 64, 256], bf16, strides=[16384, 1, 64]>, %v: !sym.t<[64, 256, 64], bf16>, %b: !sym.t<[256, 256], bf16>) -> !sym.t<[64, 256, 64], bf16> {
+  %s = aten.bmm(%q, %k) : (!sym.t<[64, 256, 64], bf16>, !sym.t<[64, 64, 256], bf16, strides=[16384, 1, 64]>) -> !sym.t<[64, 256, 256], bf16>
+  %m = aten.add.Tensor(%s, %b) : (!sym.t<[64, 256, 256], bf16>, !sym.t<[256, 256], bf16>) -> !sym.t<[64, 256, 256], bf16>
+  %p = aten._softmax(%m, -1, false) : (!sym.t<[64, 256, 256], bf16>) -> !sym.t<[64, 256, 256], bf16>
+  %y = aten.bmm(%p, %v) : (!sym.t<[64, 256, 256], bf16>, !sym.t<[64, 256, 64], bf16>) -> !sym.t<[64, 256, 64], bf16>
+  func.return %y : !sym.t<[64, 256, 64], bf16>
+}
+"""
+
+
+@needs_triton
+@pytest.mark.parametrize("sm", ["sm_80", "sm_90", "sm_100"])
+def test_machine_code_of_attention(sm: str) -> None:
+    graph: Any = driver.compile_module(parse_module(on_gpu(ATTENTION)), Options(target=sm, cache=False)).graph
+    (kernel,) = graph.meta.kernels
+    assert kernel.code.cubin[:4] == b"\x7fELF" and kernel.code.sm == int(sm[3:])
