@@ -110,8 +110,10 @@ def pointwise(*names: str, operands: bool = False) -> Callable[[Function], Funct
     """
 
     def register(function: Function) -> Function:
-        def lowered(call: Call, *args: Any) -> Value:
+        def lowered(call: Call, *args: Any) -> Any:
             t = call.type
+            if any(isinstance(a, complex) for a in args):
+                return NotImplemented
             dtype = operand_dtype(call, args) if operands else opmath(t.dtype)
             elements = call.op.schema.args
             return function(*(fit(call.b, a, e.element, t, dtype) for a, e in zip(args, elements, strict=True)))

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import sympy
+import torch
 
 from ..dialects import prims
 from ..dialects.prims import Number, PrimsOp, UnaryOp
-from .decomposition import Call, pointwise, rule, view
+from ..dialects.tensor import TORCH_DTYPES
+from .decomposition import Call, fit, pointwise, rule, view
 from .prims_builder import Value
 from .promotion import opmath
 
@@ -149,21 +151,38 @@ def finite(x: Value, largest: float, nan: float | None, posinf: float | None, ne
 # Two operands
 
 
+def scaling(*names: str) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
+    """`pointwise` for operators with `alpha` as their last argument: on CPUs ATen has it in the dtype of the result."""
+
+    def register(function: Callable[..., Value]) -> Callable[..., Value]:
+        def lowered(call: Call, *args: Any) -> Value:
+            t, (a, b, alpha) = call.type, args
+            if t.dtype in ("f16", "bf16") and t.device == "cpu" and isinstance(alpha, float):
+                alpha = torch.tensor(alpha, dtype=getattr(torch, TORCH_DTYPES[t.dtype])).item()
+            given = zip((a, b, alpha), call.op.schema.args, strict=True)
+            return function(*(fit(call.b, x, e.element, t, opmath(t.dtype)) for x, e in given))
+
+        rule(*names, elementwise=True)(lowered)
+        return function
+
+    return register
+
+
 def _scaled(x: Any, alpha: Number) -> Any:
     return x if isinstance(alpha, (bool, int, float)) and alpha == 1 else x * alpha
 
 
-@pointwise("aten.add.Tensor", "aten.add.Scalar")
+@scaling("aten.add.Tensor", "aten.add.Scalar")
 def add(a: Value, b: Value | Number, alpha: Number) -> Value:
     return a + _scaled(b, alpha)
 
 
-@pointwise("aten.sub.Tensor", "aten.sub.Scalar", "aten.subtract.Tensor")
+@scaling("aten.sub.Tensor", "aten.sub.Scalar", "aten.subtract.Tensor")
 def sub(a: Value, b: Value | Number, alpha: Number) -> Value:
     return a - _scaled(b, alpha)
 
 
-@pointwise("aten.rsub.Tensor", "aten.rsub.Scalar")
+@scaling("aten.rsub.Tensor", "aten.rsub.Scalar")
 def rsub(a: Value, b: Value | Number, alpha: Number) -> Value:
     return _as_value(a, b) - _scaled(a, alpha)
 
@@ -202,8 +221,10 @@ def floor_divide(a: Value, b: Value | Number) -> Any:
     quotient = (modulo.ne(0.0) & (modulo < 0.0).ne(d < 0.0)).where(quotient - 1.0, quotient)
     floored = quotient.floor()
     floored = (quotient - floored > 0.5).where(floored + 1.0, floored)
-    zero = (a / d).full(0.0).binary(prims.CopysignOp.make, a / d)
-    return d.eq(0.0).where(a / d, quotient.eq(0.0).where(zero, floored))
+    whole = a / d
+    zero = whole.full(0.0).binary(prims.CopysignOp.make, whole)
+    too_large = whole.abs().eq(math.inf) & a.abs().ne(math.inf)  # also by 0; the remainder may be NaN there
+    return too_large.where(whole, d.eq(0.0).where(whole, quotient.eq(0.0).where(zero, floored)))
 
 
 @pointwise("aten.fmod.Tensor", "aten.fmod.Scalar")

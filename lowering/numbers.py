@@ -19,10 +19,15 @@ def number_as(value: Number, dtype: str) -> Number:
     if dtype == "i1":
         return bool(value)
     if is_float(dtype):
-        return float(value)
+        number = float(value)
+        return math.copysign(math.inf, number) if abs(number) >= _TOO_LARGE.get(dtype, math.inf) else number
     bits = 8 * itemsize(dtype)
     wrapped = int(value) & ((1 << bits) - 1)
     return wrapped if is_unsigned(dtype) or wrapped < 1 << (bits - 1) else wrapped - (1 << bits)
+
+
+_TOO_LARGE = {"f16": 65520.0, "bf16": float.fromhex("0x1.ffp127"), "f32": float.fromhex("0x1.ffffffp127")}
+"""What is rounded to infinity, and all above."""
 
 
 def lowest(dtype: str) -> Number:

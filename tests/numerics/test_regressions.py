@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -245,6 +246,37 @@ def test_values_between_have_a_place_for_each_element(strides: tuple[int, ...], 
         return torch.softmax(x, 1) + (x * 2).cumsum(2)
 
     torch.testing.assert_close(torch.compile(f, backend="lamella", dynamic=dynamic)(x), f(x))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_alpha_is_rounded_as_eager_rounds_it(dtype: torch.dtype) -> None:
+    torch._dynamo.reset()
+    x, y = torch.randn(64, 64).to(dtype), torch.randn(64, 64).to(dtype)
+
+    def f(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.add(x, y, alpha=0.3), torch.sub(x, y, alpha=0.3), torch.rsub(x, y, alpha=0.3)
+
+    for ours, eagers in zip(torch.compile(f, backend="lamella")(x, y), f(x, y), strict=True):
+        assert torch.equal(ours, eagers)
+
+
+def test_quotients_that_are_too_large() -> None:
+    torch._dynamo.reset()
+    v = torch.tensor([0.0, -0.0, 1, -1, math.inf, -math.inf, math.nan, 3e38, -3e38, 0.5, -2.5])
+    x, y = (t.reshape(-1) for t in torch.meshgrid(v, v, indexing="ij"))
+    ours = torch.compile(torch.floor_divide, backend="lamella")(x, y)
+    torch.testing.assert_close(ours, torch.floor_divide(x, y), rtol=0, atol=0, equal_nan=True)
+
+
+def test_numbers_that_a_dtype_has_not() -> None:
+    torch._dynamo.reset()
+    x = torch.arange(5.0)
+
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x == 3j, x != 3 + 0j, x.half().clamp(max=1e4) < 7e4, torch.where(x.half() > 1, x.half(), math.inf)
+
+    g = torch.compile(f, backend="lamella", options={"strict": True})
+    torch.testing.assert_close(g(x), f(x))
 
 
 def _strided_and_written(x: torch.Tensor) -> torch.Tensor:
