@@ -20,6 +20,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 from .aliases import NotFunctional
 from .joint_cse import eliminate_common_subexpressions
 from .joint_layout import with_channels_last
+from .joint_softmax import part_log_softmax
 from .overlap import overlaps_itself
 from .torch_compat import InputMutationAOTOutput, TangentAOTInput
 
@@ -54,6 +55,7 @@ class JointGraph:
     def __init__(self, module: GraphModule, inputs: Sequence[Any], settings: Mapping[str, Any]) -> None:
         _refuse_overlapping_gradients(module)
         module.graph.eliminate_dead_code()
+        part_log_softmax(module.graph)
         module.graph = with_channels_last(module.graph)
         if config.cse:
             eliminate_common_subexpressions(module.graph)
