@@ -1,6 +1,6 @@
 """The tables of docs/performance.md, from results: measured now, or earlier.
 
-    python benchmarks/tables.py --run call,memory,layers,first_call,decode     # `make performance`: all of them
+    python benchmarks/tables.py --run call,memory,layers,first_call,decode,bandwidth   # `make performance`: all of them
     python benchmarks/tables.py --bench kernels.jsonl models.jsonl
 
 `--run` measures and keeps results in `--results` (build/performance, a file per measure), `--bench` takes results of
@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import bandwidth
 import call
 import decode
 import first_call
@@ -37,6 +38,7 @@ MEASURES: dict[str, Callable[[list[dict[str, Any]]], str]] = {
     "call": call.shown,
     "memory": memory.shown,
     "decode": decode.shown,
+    "bandwidth": bandwidth.shown,
 }
 """Name of a script here to what makes a table of its rows."""
 

@@ -10,10 +10,10 @@ import struct
 from typing import Any
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, f16, f32, i16, i32
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, bf16, f16, f32, i1, i16, i32
 from xdsl.ir import Attribute, SSAValue
 
-from .llvm_builder import FunctionBuilder
+from .llvm_builder import FunctionBuilder, lanes_of, vector
 
 
 def half_bits(value: float, type: Attribute) -> int:
@@ -43,10 +43,24 @@ def to_f32(b: FunctionBuilder, bits: SSAValue, type: Attribute, target: Any) -> 
 def from_f32(b: FunctionBuilder, value: SSAValue, type: Attribute, target: Any, rounds: bool = True) -> SSAValue:
     """f32 rounded to f16 or bf16, as bits; a value that is one already need not be rounded."""
     if isinstance(type, BFloat16Type):
+        if rounds and target.has_avx512_bf16 and lanes_of(value) == 16:
+            return _by_instruction(b, value)
         return _f32_to_bf16(b, value) if rounds else _high_half(b, b.cast(llvm.BitcastOp, value, i32))
     if target.has_f16c:
         return b.cast(llvm.BitcastOp, b.cast(llvm.FPTruncOp, value, f16), i16)
     return _f32_to_f16(b, value)
+
+
+def _by_instruction(b: FunctionBuilder, value: SSAValue) -> SSAValue:
+    """16 numbers by the target's instruction, which takes denormals for zero: where there are any, in integers."""
+    bits = b.cast(llvm.BitcastOp, b.cast(llvm.FPTruncOp, value, bf16), i16)
+    denormal = b.intrinsic("x86.avx512.fpclass.ps.512", (value, b.constant(_DENORMAL, i32)), vector(i1, 16))
+    some = b.intrinsic("vector.reduce.or", (denormal,), i1)
+    return b.when(some, lambda: [_f32_to_bf16(b, value)], [bits])[0]
+
+
+_DENORMAL = 0x20
+"""The class of denormals, as `vfpclassps` names them."""
 
 
 def _f32_to_bf16(b: FunctionBuilder, value: SSAValue) -> SSAValue:
