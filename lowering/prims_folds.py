@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 import sympy
 import torch
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ..dialects import prims
 from ..dialects.prims import Number, PrimsOp, Scalar
@@ -30,6 +30,8 @@ class Folder(Protocol):
     kept: set[SSAValue]
     """Values that are in memory in any case: what they were rounded from need not be there too."""
     facts: IndexFacts
+    mutated: set[SSAValue]
+    """Values that some op writes: what is made of them is made where it stands."""
 
     def add(self, op: PrimsOp) -> SSAValue:
         """Insert an op before the one that is folded, or find its equal; its result."""
@@ -162,6 +164,28 @@ def fold_add(op: prims.AddOp, f: Folder) -> SSAValue | None:
     """x + -0.0 = x (x + 0.0 turns -0.0 into 0.0); n + 0 = n."""
     zero = -0.0 if is_float(type_of(op.result).dtype) else 0
     return op.lhs if is_constant(op.rhs, zero) else op.rhs if is_constant(op.lhs, zero) else None
+
+
+PRODUCTS: Final = frozenset({"aten.mm", "aten.addmm", "prims.dot"})
+
+
+@fold(prims.AddOp)
+def fold_add_of_updates(op: prims.AddOp, f: Folder) -> SSAValue | None:
+    """x + scatter(0, v, add) = scatter(x, v, add) for a product of matrices, whose sums have no order, nor its zeros a
+    sign, where numerics is "fast": the gradient of a weight that is an embedding too.
+    """
+    dtype = type_of(op.result).dtype
+    if f.mutated or f.eager or dtype not in ("f32", "f64"):
+        return None
+    for x, updates in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+        o = updates.owner
+        if not isinstance(o, prims.ScatterOp) or o.combine.data != "add" or len(list(updates.uses)) != 1:
+            continue
+        product = x.owner.name in PRODUCTS if isinstance(x.owner, Operation) else False
+        if product and constant(o.operand) == 0 and type_of(x).strides == type_of(updates).strides:
+            message = None if o.message is None else o.message.data
+            return f.add(prims.ScatterOp.make(x, o.index_tensors, o.source, o.index.data, "add", message))
+    return None
 
 
 @fold(prims.SubOp)

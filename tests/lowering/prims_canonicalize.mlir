@@ -207,3 +207,27 @@ func.func @rounded_result(%x: !sym.t<[4], f32>) -> (!sym.t<[4], bf16>, !sym.t<[4
   %r = prims.sub %a, %b : !sym.t<[4], f32>
   func.return %m, %r : !sym.t<[4], bf16>, !sym.t<[4], f32>
 }
+
+// Updates of zeros that are added to a product are made in it; added to anything else, -0.0 would stay.
+// CHECK-LABEL: func.func @tied(
+// CHECK-NEXT: [[M:%\w+]] = aten.mm(%a, %b)
+// CHECK-NEXT: [[R:%\w+]] = prims.scatter [[M]][%i], %v {index = [i0, d1], combine = add}
+// CHECK-NEXT: func.return [[R]]
+func.func @tied(%a: !sym.t<[8, 4], f32>, %b: !sym.t<[4, 6], f32>, %i: !sym.t<[3, 6], i64>, %v: !sym.t<[3, 6], f32>) -> !sym.t<[8, 6], f32> {
+  %m = aten.mm(%a, %b) : (!sym.t<[8, 4], f32>, !sym.t<[4, 6], f32>) -> !sym.t<[8, 6], f32>
+  %z = prims.full {value = 0.0} : !sym.t<[8, 6], f32>
+  %s = prims.scatter %z[%i], %v {index = [i0, d1], combine = add} : !sym.t<[8, 6], f32>, !sym.t<[3, 6], i64>, !sym.t<[3, 6], f32> -> !sym.t<[8, 6], f32>
+  %r = prims.add %s, %m : !sym.t<[8, 6], f32>
+  func.return %r : !sym.t<[8, 6], f32>
+}
+
+// CHECK-LABEL: func.func @not_tied(
+// CHECK: prims.full
+// CHECK: prims.scatter
+// CHECK: prims.add
+func.func @not_tied(%m: !sym.t<[8, 6], f32>, %i: !sym.t<[3, 6], i64>, %v: !sym.t<[3, 6], f32>) -> !sym.t<[8, 6], f32> {
+  %z = prims.full {value = 0.0} : !sym.t<[8, 6], f32>
+  %s = prims.scatter %z[%i], %v {index = [i0, d1], combine = add} : !sym.t<[8, 6], f32>, !sym.t<[3, 6], i64>, !sym.t<[3, 6], f32> -> !sym.t<[8, 6], f32>
+  %r = prims.add %s, %m : !sym.t<[8, 6], f32>
+  func.return %r : !sym.t<[8, 6], f32>
+}

@@ -12,3 +12,16 @@ func.func @rounding(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
   %r = prims.neg %d : !sym.t<[4], f32>
   func.return %r : !sym.t<[4], f32>
 }
+
+// Sums keep their order.
+// CHECK-LABEL: func.func @tied(
+// CHECK: prims.full
+// CHECK: prims.scatter
+// CHECK: prims.add
+func.func @tied(%a: !sym.t<[8, 4], f32>, %b: !sym.t<[4, 6], f32>, %i: !sym.t<[3, 6], i64>, %v: !sym.t<[3, 6], f32>) -> !sym.t<[8, 6], f32> {
+  %m = aten.mm(%a, %b) : (!sym.t<[8, 4], f32>, !sym.t<[4, 6], f32>) -> !sym.t<[8, 6], f32>
+  %z = prims.full {value = 0.0} : !sym.t<[8, 6], f32>
+  %s = prims.scatter %z[%i], %v {index = [i0, d1], combine = add} : !sym.t<[8, 6], f32>, !sym.t<[3, 6], i64>, !sym.t<[3, 6], f32> -> !sym.t<[8, 6], f32>
+  %r = prims.add %s, %m : !sym.t<[8, 6], f32>
+  func.return %r : !sym.t<[8, 6], f32>
+}
