@@ -550,14 +550,13 @@ def _traces(backend: Any) -> tuple[Any, str] | None:
     """Where traces for a backend of ours are kept, and what they depend on; None where they are not."""
     from .codegen.cache import default_cache
     from .codegen.target import CpuTarget
-    from .frontend.backend import with_settings
     from .frontend.options import parse_options
 
     given = _inner(backend)
     wanted = parse_options(given.kwargs.get("options"), given.kwargs.get("mode"))
     if not (wanted.cache and wanted.traces) or wanted.freezing or _dump_folder(wanted):
         return None
-    wanted = replace(with_settings(wanted), timing=False)
+    wanted = replace(wanted, timing=False)
     return default_cache(), f"{_version()}|{wanted!r}|{given.dynamic}|{CpuTarget.host().key}"
 
 

@@ -14,6 +14,7 @@ import torch
 from torch.fx import GraphModule
 
 from .aliases import Views
+from .direct import DirectGraph
 from .outputs import Output, OutputRecipe
 from .overlap import unless_overlapping
 from .torch_compat import BypassCache, OutputCode, autocast_enabled, real_tensors
@@ -139,8 +140,8 @@ def entry(
 ) -> Callable[..., Any]:
     """`make()`, a callable that AOTAutograd makes of a graph of TorchDynamo, without AOTAutograd's part in its calls
     where that is to do nothing, and `eager`, which is the graph, for arguments that share memory which is written.
-    `inputs` are examples. Where `direct_call` is to make the callable again in another process (`keep`) and can, its
-    graph is its `lamella_graph`.
+    `inputs` are examples. Where the callable is to be made again in another process (`keep`) and can be, its graph is
+    its `lamella_graph`.
     """
     _latest.take()
     wrapped = make()
@@ -148,38 +149,22 @@ def entry(
     if compiled is None or any(isinstance(value, (list, tuple, dict)) for value in inputs):
         return wrapped
     if isinstance(compiled, CompiledGraph) and compiled.direct and not autocast_enabled():
-        wrapped = _without_wrapper(wrapped, compiled)
+        direct = DirectGraph(compiled.compiled, compiled.recipe, compiled.constants)
+        wrapped = _without_wrapper(wrapped, direct)
         if keep and not compiled.written:
-            wrapped.lamella_graph = compiled
+            wrapped.lamella_graph = direct
     return unless_overlapping(wrapped, eager, compiled.written or (), inputs)
 
 
-def direct_call(graph: CompiledGraph) -> Callable[..., Any]:
-    """What `entry` made of a graph that is `direct` and writes nothing, in another process."""
-    made: Any = partial(_native_call(graph))
-    made.__name__ = "call"  # TorchDynamo asks at every call
-    made.lamella_graph = graph
-    return made
-
-
-def _without_wrapper(wrapped: Callable[..., Any], graph: CompiledGraph) -> Any:
+def _without_wrapper(wrapped: Callable[..., Any], direct: DirectGraph) -> Any:
     """The first call is made as it is: AOTAutograd looks at what custom operators return then."""
 
     def first(*inputs: Any) -> Any:
         result = wrapped(*inputs)
-        call.__setstate__((_native_call(graph), (), {}, vars(call)))
+        call.__setstate__((direct.function(), (), {}, vars(call)))
         return result
 
     # A partial is called without a frame of Python, and may get another function.
     call: Any = partial(first)
     call.__name__ = "call"  # TorchDynamo asks at every call
     return call
-
-
-def _native_call(graph: CompiledGraph) -> Callable[..., Any]:
-    native = getattr(graph.compiled, "function", None)
-    function = native() if native is not None else graph.compiled
-    if native is None or graph.constants or not graph.recipe.is_identity:
-        boxed = graph.recipe.wrap(function, graph.constants)
-        return lambda *inputs: boxed(list(inputs))
-    return function

@@ -32,13 +32,13 @@ from .torch_compat import (
     MODULE_CONDITION,
     MODULE_NAMES,
     CompiledModule,
-    cache_entries,
     calls_forward,
     compiler_stance,
     is_whole,
     undisabled,
     without_records,
 )
+from .torch_state import cache_entries
 
 MISSING = object()
 """An argument that the caller left out."""

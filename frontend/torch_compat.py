@@ -35,10 +35,8 @@ from torch._higher_order_ops.effects import with_effects
 from torch._inductor.codecache import FxGraphHashDetails
 from torch._inductor.output_code import OutputCode
 from torch._library import triton as _triton_operators
-from torch.autograd import forward_ad
 from torch.fx import _symbolic_trace
 from torch.nn.modules import module as _module_names
-from torch.utils import _device as _default_device
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .fake_kernels import right_dtypes
@@ -51,9 +49,6 @@ graph_compile: Any = _graph_compile
 _frames: Any = _eval_frame_module
 _dynamo_utils: Any = _utils
 _module: Any = _module_names
-_functions: Any = torch._C
-_forward_ad: Any = forward_ad
-_device: Any = _default_device
 _library_triton: Any = _triton_operators
 _SOURCES_OF_KERNELS = "get_triton_source_codes_from_gm"
 _sources_of_kernels: Any = getattr(AOTAutogradCacheDetails, _SOURCES_OF_KERNELS, None)
@@ -76,7 +71,6 @@ __all__ = [
     "is_marked",
     "is_plain_tensor",
     "leaves_nothing_to_do",
-    "mode_or_transform",
     "real_tensors",
     "replayed",
     "says_all",
@@ -154,12 +148,6 @@ def view_arguments(step: Any, name: str) -> tuple[Any, ...]:
     return step.as_tuple() if type(step).__name__ == f"{name}_ViewMeta" else ()
 
 
-def mode_or_transform() -> bool:
-    """Whether something stands between the program and the functions of torch that it calls: a mode, a transform."""
-    modes, transforms = _functions._len_torch_function_stack(), _functions._functorch.peek_interpreter_stack()
-    return bool(modes or transforms) or _forward_ad._current_level != -1 or _device.CURRENT_DEVICE is not None
-
-
 def says_all(graph: Any) -> bool:
     """Whether all that a graph of TorchDynamo does is said by names that mean the same in another process."""
     try:
@@ -216,11 +204,6 @@ def calls_forward(method: Any) -> bool:
     """Whether a bound method is `__call__` of a module whose class calls modules as all of them are called."""
     module, kind = method.__self__, _module.Module
     return isinstance(module, kind) and method.__func__ is kind.__call__ and type(module)._call_impl is kind._call_impl
-
-
-def cache_entries(code: CodeType) -> list[Any]:
-    """What TorchDynamo has compiled of a function."""
-    return _eval_frame._debug_get_cache_entry_list(code)
 
 
 def is_whole(code: CodeType) -> bool:

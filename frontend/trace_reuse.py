@@ -56,7 +56,7 @@ def reuse_traces(ours: Callable[[Any], bool], owner: Owner) -> None:
         return made
 
     def found_or_traced(given: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        from .torch_compat import cache_entries
+        from .torch_state import cache_entries
         from .traces import Frame, NotKept, kept
 
         owned = owner(given["compiler_fn"])
@@ -175,7 +175,7 @@ def _usual(given: dict[str, Any], module: Any) -> bool:
     """Whether TorchDynamo is asked for what it is always asked for, in a state that the key describes."""
     from torch._dynamo import compiled_autograd
 
-    from .torch_compat import cache_entries, mode_or_transform
+    from .torch_state import cache_entries, mode_or_transform
 
     hooks = given["hooks"]
     return (

@@ -7,7 +7,7 @@ code, what it holds (`identities.py`). Beside the guards, what TorchDynamo reads
 be as it was: the source files and functions that were traced, attributes and hooks of modules, and torch's settings.
 Whatever is not understood here is traced as ever: another process may only lose time.
 
-Kept is a frame whose graphs need nothing of AOTAutograd at a call (`CompiledGraph.direct`).
+Kept is a frame whose graphs need nothing of AOTAutograd at a call (`DirectGraph`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, Protocol
 import torch
 from torch._guards import Source
 
-from .compiled import CompiledGraph, direct_call
+from .direct import DirectGraph
 from .identities import Identities, Unknown, code_hash, file_hash, named, of_library, still_there
 
 _HOOKS, _WHOLE = "EMPTY_NN_MODULE_HOOKS_DICT", "__compiled_fn"
@@ -85,7 +85,7 @@ class Trace:
     """classes and functions, by module, name and identity;"""
     builtins: str | None
     """the name of the dictionary of builtins;"""
-    graphs: dict[str, CompiledGraph]
+    graphs: dict[str, DirectGraph]
     """and compiled graphs."""
     sizes: dict[str, Any]
     """What TorchDynamo has noted of sizes, to tell which of them change."""
@@ -274,7 +274,7 @@ def _globals(frame: Frame, graph: Any) -> tuple[dict[str, str], dict[str, tuple[
             continue
         if name.startswith(_WHOLE):
             compiled = getattr(_innermost(frame.scope[name]), "lamella_graph", None)
-            if not isinstance(compiled, CompiledGraph):
+            if not isinstance(compiled, DirectGraph):
                 raise NotKept("a graph of which more than its kernels is needed")
             graphs[name] = compiled
         elif isinstance(value, ModuleType):
@@ -330,7 +330,7 @@ def _install(trace: Trace, frame: Frame) -> list[str]:
     if any(name in frame.scope for name in trace.graphs):
         raise NotKept("the graph is there")
     wanted |= {
-        name: torch.compiler.disable(direct_call(graph), reason="do not trace a compiled graph")
+        name: torch.compiler.disable(graph.entry(), reason="do not trace a compiled graph")
         for name, graph in trace.graphs.items()
     }
     installed = [name for name in wanted if name not in frame.scope]
