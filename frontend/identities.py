@@ -155,23 +155,25 @@ def file_hash(path: str) -> str:
         return ""
 
 
-def named(code: CodeType) -> str:
-    """The module whose function of this name has this code; "" where there is none, as for functions in functions."""
-    for name in _modules(code.co_filename):
-        if _function_at(name, code.co_qualname, code) is not None:
-            return name
-    return ""
+def named(codes: Iterable[CodeType]) -> list[tuple[str, str, str]]:
+    """Module, name in it and hash, of those codes that functions of modules have: not of functions in functions."""
+    modules: dict[str, list[tuple[str, ModuleType]]] = {}
+    for name, module in list(sys.modules.items()):
+        if isinstance(path := getattr(module, "__dict__", {}).get("__file__"), str):
+            modules.setdefault(path, []).append((name, module))
+    found: list[tuple[str, str, str]] = []
+    for code in codes:
+        for name, module in modules.get(code.co_filename, ()):
+            if any(c is code for c in _codes_at(module, code.co_qualname)):
+                found.append((name, code.co_qualname, code_hash(code)))
+                break
+    return found
 
 
 def still_there(module: str, qualname: str, code: str) -> bool:
     """Whether the function of that name has code with that hash."""
     loaded = sys.modules.get(module)
     return loaded is not None and any(code_hash(c) == code for c in _codes_at(loaded, qualname))
-
-
-def _function_at(module: str, qualname: str, code: CodeType) -> CodeType | None:
-    loaded = sys.modules.get(module)
-    return next((c for c in _codes_at(loaded, qualname) if c is code), None) if loaded is not None else None
 
 
 def _codes_at(place: Any, qualname: str) -> list[CodeType]:
@@ -188,17 +190,4 @@ def _codes_at(place: Any, qualname: str) -> list[CodeType]:
         if isinstance(code := getattr(place, "__code__", None), CodeType):
             found.append(code)
         place = getattr(place, "__wrapped__", None)
-    return found
-
-
-def _modules(path: str) -> list[str]:
-    found = _by_file().get(path, [])
-    return found
-
-
-def _by_file() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, module in list(sys.modules.items()):
-        if isinstance(path := getattr(module, "__file__", None), str):
-            found.setdefault(path, []).append(name)
     return found

@@ -110,7 +110,7 @@ def kept(
         raise NotKept("modules have hooks")
     words = _words(str(builder.guard_manager), sorted_guards, builder)
     modules, objects, graphs = _globals(frame, graph)
-    functions = tuple((name, c.co_qualname, code_hash(c)) for c in traced if (name := named(c)))
+    functions = tuple(named(traced))
     state = replace(
         graph.dump_guards_state(),
         local_scope={},
