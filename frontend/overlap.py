@@ -23,10 +23,11 @@ def unless_overlapping(
     places = [i for i, x in enumerate(examples) if isinstance(x, torch.Tensor) and x.layout is torch.strided]
     if len(places) < 2 or not written:
         return run
-    fixed = all(isinstance(n, int) for i in places for n in (*examples[i].shape, *examples[i].stride()))
     take = itemgetter(*places)
     kept = [i in written for i in places]
-    last: list[int] | None = None
+    reaches = [extent(examples[i]) if _is_fixed(examples[i]) else 0 for i in places]
+    sized = [k for k, i in enumerate(places) if not _is_fixed(examples[i])]
+    last: tuple[list[int], list[int]] | None = None
 
     def call(*inputs: Any) -> Any:
         nonlocal last
@@ -35,23 +36,33 @@ def unless_overlapping(
             begins = list(map(data_ptr, tensors))
         except RuntimeError:  # without memory: fake tensors, some subclasses
             return run(*inputs)
-        if begins != last:
-            if any_overlap(tensors, begins, kept):
+        sizes = [extent(tensors[k]) for k in sized]
+        if (begins, sizes) != last:
+            now = list(reaches)
+            for k, size in zip(sized, sizes, strict=True):
+                now[k] = size
+            if any_overlap(tensors, begins, now, kept):
                 return otherwise(*inputs)
-            last = begins if fixed else None
+            last = begins, sizes
         return run(*inputs)
 
     return call
 
 
-def any_overlap(tensors: Sequence[torch.Tensor], begins: Sequence[int], written: Sequence[bool]) -> bool:
-    """Whether a tensor that is `written` shares memory with another one."""
-    spans = sorted((begin, begin + extent(t), i) for i, (begin, t) in enumerate(zip(begins, tensors, strict=True)))
+def _is_fixed(t: torch.Tensor) -> bool:
+    return all(isinstance(n, int) for n in (*t.shape, *t.stride()))
+
+
+def any_overlap(
+    tensors: Sequence[torch.Tensor], begins: Sequence[int], reaches: Sequence[int], written: Sequence[bool]
+) -> bool:
+    """Whether a tensor that is `written` shares memory with another one. `reaches`: their extents."""
+    spans = sorted((b, b + r, i) for i, (b, r) in enumerate(zip(begins, reaches, strict=True)) if b and r)
+    if all(spans[k][1] <= spans[k + 1][0] for k in range(len(spans) - 1)):
+        return False
     open_: list[tuple[int, int, int]] = []
     for begin, end, i in spans:
         open_ = [o for o in open_ if o[1] > begin]
-        if begin == end or not begin:  # nothing, or a subclass's whose tensors are elsewhere
-            continue
         for _, _, k in open_:
             if (written[i] or written[k]) and overlap(tensors[i], tensors[k]):
                 return True

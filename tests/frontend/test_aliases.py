@@ -13,7 +13,7 @@ from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils import _pytree as pytree
 
 import lamella
-from lamella.frontend.overlap import any_overlap, overlap
+from lamella.frontend.overlap import any_overlap, extent, overlap
 
 Program = Callable[..., Any]
 Arguments = Callable[[Tensor], tuple[Tensor, ...]]
@@ -213,7 +213,7 @@ def test_written_subclasses() -> None:
         ours, theirs = [*ours, torch.ones(3)], [*theirs, torch.ones(3)]
         for a, b in zip((compiled(*ours), *ours), (f(*theirs), *theirs), strict=True):
             assert str(a) == str(b)
-    assert not any_overlap(ours, [t.data_ptr() for t in ours], [True] * 3)
+        assert not any_overlap(ours, [t.data_ptr() for t in ours], [extent(t) for t in ours], [True] * 3)
 
 
 def test_why_it_runs_eagerly() -> None:
@@ -245,8 +245,8 @@ def test_overlap() -> None:
     for _ in range(600):
         x, y = tensor(), tensor()
         expected = bool(bytes_of(x) & bytes_of(y))
-        assert overlap(x, y) == overlap(y, x) == any_overlap([x, y], [x.data_ptr(), y.data_ptr()], [False, True])
-        assert overlap(x, y) == expected
+        found = any_overlap([x, y], [x.data_ptr(), y.data_ptr()], [extent(x), extent(y)], [False, True])
+        assert overlap(x, y) == overlap(y, x) == found == expected
         counts[expected] += 1
     assert min(counts.values()) > 50
 
