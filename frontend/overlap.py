@@ -49,7 +49,7 @@ def unless_overlapping(
     return call
 
 
-def _is_fixed(t: torch.Tensor) -> bool:
+def _is_fixed(t: Any) -> bool:
     return all(isinstance(n, int) for n in (*t.shape, *t.stride()))
 
 
