@@ -88,9 +88,6 @@ def reason_to_generate(call: AttentionCall, target: CpuTarget) -> str | None:
 GPU_SIDE, GPU_SIZE, GPU_SCORES = 64, 128, 1 << 20
 """On a GPU: queries and keys at least, elements of a key or a value at most, and scores at least."""
 
-GPU_CALL_SIZE = 64
-"""The same where torch's own kernel is left."""
-
 
 def reason_on_gpu(call: AttentionCall, gpu: GpuTarget) -> str | None:
     """The same on a GPU, where ATen's kernels without a mask are faster."""
@@ -98,8 +95,6 @@ def reason_on_gpu(call: AttentionCall, gpu: GpuTarget) -> str | None:
         return None
     sizes = call.sizes(lambda d: cast(int, d))
     if gpu.sm < 80 or call.dtype not in ("bf16", "f16") or call.groups != call.heads or not is_large(*sizes):
-        return None
-    if sizes[-1] > GPU_CALL_SIZE:
         return None
     return "a mask is read where scores are made"
 

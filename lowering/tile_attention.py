@@ -13,6 +13,7 @@ from xdsl.ir import Operation
 from ..dialects import expr
 from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, body_ops
 from ..dialects.tensor import TensorType, itemsize
+from .address import multiple_of
 from .attention_limit import seen_keys
 from .attention_plan import Attention
 from .fuse_cost import Hints
@@ -33,6 +34,12 @@ _WIDE = ((128, 64, 4, 2), (64, 32, 4, 3), (128, 32, 4, 3), (64, 64, 4, 2), (128,
 """Rows, keys, warps and stages, the best of what was measured on an H200 first: for keys and values of up to 64
 elements, these with a mask that is read, and longer ones.
 """
+
+_ODD = (64, 32, 4, 4)
+"""The best where rows of a mask do not begin at multiples of 16 bytes: its elements come one by one."""
+
+ALIGNED = 8
+"""Elements of 16 bits that 16 bytes have."""
 
 
 def tile_attention(
@@ -76,14 +83,17 @@ def _candidates(kernel: KernelOp, plan: Attention, target: GpuTarget, hints: Hin
     sizes = (plan.first.reduced, plan.last.columns, plan.row, plan.keys)
     depth, columns, rows, keys = (power(max(hints.size(d.extent), LEAST)) for d in sizes)
     others = hints.points(tuple(d for d in kernel.grid if d is not plan.row))
-    mask = sum(
-        itemsize(type_of(a).dtype)
+    masks = [
+        a
         for a in accesses(body_ops(kernel.body))
         if isinstance(a, LoadOp)
         and isinstance(a.source.type, TensorType)
         and {plan.row.name, plan.keys.name} <= _names(a)
-    )
+    ]
+    mask = sum(itemsize(type_of(a).dtype) for a in masks)
     table = _WIDE if max(depth, columns) > 64 else _MASKED if mask else _NARROW
+    if any(not multiple_of(n, ALIGNED) for a in masks for n in type_of(a).strides if n not in (0, 1)):
+        table = (_ODD, *table)
     few: list[Tile] = []
     for m, n, w, s in table:
         t = Tile(min(m, rows), min(n, keys), depth, w, s)
