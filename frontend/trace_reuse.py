@@ -59,7 +59,10 @@ def reuse_traces(ours: Callable[[Any], bool], owner: Owner) -> None:
         from .torch_state import cache_entries
         from .traces import Frame, NotKept, kept
 
-        owned = owner(given["compiler_fn"])
+        try:
+            owned = owner(given["compiler_fn"])
+        except Exception:  # the backend says what is wrong with an option or a setting
+            owned = None
         if owned is None or not _usual(given, module):
             return traced(*args, **kwargs)
         frame = Frame(given["code"], given["globals"], given["locals"])

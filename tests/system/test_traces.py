@@ -295,6 +295,11 @@ def test_damaged_files(folder: Path) -> None:
     assert reused(function, batch()) == 1
 
 
+def test_wrong_options_are_the_backend_s_to_tell() -> None:
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="unknown option 'nope'"):
+        torch.compile(lambda x: x + 1, backend=driver.lamella, options={"nope": 1})(batch())
+
+
 def test_globals_go_with_the_code() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         return nn.functional.gelu(x)
