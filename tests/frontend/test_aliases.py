@@ -216,6 +216,20 @@ def test_written_subclasses() -> None:
         assert not any_overlap(ours, [t.data_ptr() for t in ours], [extent(t) for t in ours], [True] * 3)
 
 
+def test_gradient_of_a_result_whose_elements_overlap() -> None:
+    """torch 2.13 gives the gradient such strides, and copies it into that."""
+
+    def gradient(f: Program) -> Tensor:
+        x = torch.arange(6.0).requires_grad_()
+        (f(x) * torch.arange(12.0).view(4, 3)).sum().backward()
+        assert x.grad is not None
+        return x.grad
+
+    torch._dynamo.reset()
+    f = lambda x: (x * 2).unfold(0, 3, 1)  # noqa: E731
+    assert torch.equal(gradient(torch.compile(f, backend="lamella", options={"cache": False})), gradient(f))
+
+
 def test_why_it_runs_eagerly() -> None:
     x = torch.arange(40.0)
     said = str(lamella.explain(_both, x[3:20], x[5:22]))

@@ -16,22 +16,6 @@ def under(backend: Any, f: Callable[..., Any]) -> Callable[..., Any]:
     return torch.compile(f, backend=backend)
 
 
-def test_gradient_of_an_overlapping_unfold_that_is_returned(recorder: Any) -> None:
-    def gradient(f: Callable[..., Any]) -> Tensor:
-        x = torch.arange(6.0).requires_grad_()
-        (f(x) * weight).sum().backward()
-        assert x.grad is not None
-        return x.grad
-
-    def f(x: Tensor) -> Tensor:
-        return (x * 2).unfold(0, 3, 1)
-
-    weight = torch.randn(4, 3)
-    torchs, ours = gradient(under("aot_eager", f)), gradient(under(recorder.backend, f))
-    assert not torch.allclose(gradient(f), torchs) and torch.equal(gradient(f), ours)
-    assert any("overlap in memory" in reason for reason in recorder.eager)  # such a program is torch's as a whole
-
-
 def test_update_in_place_of_a_double_scalar_is_lost(recorder: Any) -> None:
     def f(x: Tensor) -> Tensor:
         x.add_(1)
