@@ -3,7 +3,9 @@ callable.
 
 The shim takes arguments in a C form that follows from the schema: a tensor is a handle, a list a pointer and a
 length, an option a pointer that may be null, a bool an int32, a Scalar a double. The last makes it wrong for integer
-tensors, so calls with numbers of that kind go to the shim for floating point tensors only.
+tensors, so calls with numbers of that kind go to the shim for floating point tensors only. A call of the shim that
+fails is made once more through Python, which raises what eager raises: the shim knows no types, and in torch 2.11 no
+message either.
 """
 
 from __future__ import annotations
@@ -224,7 +226,8 @@ def _call_shim(host: HostLowering, op: AtenOp, shim: str) -> None:
     with released(frame, (*op.operand_types, *op.result_types)):
         code = frame.call(shim, *operands, signature=signature)
     assert code is not None
-    frame.succeeded(code)
+    with frame.failed(code):
+        _python_results(host, op)
     if first is not None:
         for i, word in numbers.items():
             bind_scalar(host, cast(SymType, op.results[i].type), word)
@@ -286,7 +289,18 @@ def _form(host: HostLowering, a: Argument, value: Value) -> SSAValue:
 
 
 def _call_python(host: HostLowering, op: AtenOp) -> None:
-    """The overload as a Python function of what is not known before the call: tensors and symbolic numbers."""
+    first, scalars = _python_results(host, op)
+    for i, result in enumerate(op.results):
+        if isinstance(type := result.type, SymType):
+            bind_scalar(host, type, host.frame.b.gep(scalars, i, i64))
+    finish_results(host, op.name, op.results, first)
+
+
+def _python_results(host: HostLowering, op: AtenOp) -> tuple[int, SSAValue]:
+    """Calls the overload as a Python function of what is not known before the call: tensors and symbolic numbers.
+
+    The first place of the tensors that come back, and the address of the numbers.
+    """
     frame, b = host.frame, host.frame.b
     dynamic: list[Value] = []
 
@@ -308,10 +322,7 @@ def _call_python(host: HostLowering, op: AtenOp) -> None:
     count = b.constant(len(dynamic), i64)
     into = (frame.table(kinds), b.constant(len(kinds), i64), frame.owned_at(first), scalars)
     frame.checked("lamella_call", frame.self_, index, argv, count, *into)
-    for i, result in enumerate(op.results):
-        if isinstance(type := result.type, SymType):
-            bind_scalar(host, type, b.gep(scalars, i, i64))
-    finish_results(host, op.name, op.results, first)
+    return first, scalars
 
 
 def _result_kind(result: SSAValue) -> int:

@@ -216,9 +216,16 @@ class Frame:
 
     def succeeded(self, code: SSAValue) -> None:
         """Go on where a call of the shim returned 0, else raise what it says."""
+        with self.failed(code):
+            pass
+
+    @contextmanager
+    def failed(self, code: SSAValue) -> Generator[None]:
+        """Write what is done where a call of the shim did not return 0; what it says is raised unless that raises."""
         raising = self.b.block()
         self.otherwise(self.b.icmp("eq", code, self.b.constant(0, i32)), raising)
         with self.aside(raising):
+            yield
             self.call("lamella_raise")
 
     @contextmanager

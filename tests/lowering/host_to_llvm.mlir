@@ -2,7 +2,7 @@
 // RUN: lamella-opt %s -p host-to-llvm | lamella-opt - | filecheck %s
 // What is checked: the frame of a program, its checks, a launch with its message, a call through the C shim, one through Python.
 
-// CHECK: builtin.module attributes {lamella.objects = [{messages = ["out of range"]}, {call = "aten.repeat", arguments = #aten.lit<[?, [?, 2]]>, results = 1 : i64}, {name = "aten.repeat"}], lamella.arguments = ["x", !sym.t<[s0, 4], f32>, "w", !sym.t<[4, 4], f32>]}
+// CHECK: builtin.module attributes {lamella.objects = [{messages = ["out of range"]}, {call = "aten.mm.out", arguments = #aten.lit<[?, ?, ?]>, results = 1 : i64}, {call = "aten.repeat", arguments = #aten.lit<[?, [?, 2]]>, results = 1 : i64}, {name = "aten.repeat"}], lamella.arguments = ["x", !sym.t<[s0, 4], f32>, "w", !sym.t<[4, 4], f32>]}
 llvm.func internal @kernel(%x: !llvm.ptr, %y: !llvm.ptr, %n: i64) -> i32 attributes {lamella.messages = ["out of range"]} {
   %0 = llvm.mlir.constant(0 : i32) : i32
   llvm.return %0 : i32
