@@ -13,6 +13,7 @@ from ..dialects.expr import Dim
 from ..dialects.tensor import TensorType, itemsize
 from .decomposition import Call, rule, view
 from .prims_builder import Builder, Value
+from .storage import order_in_memory
 
 
 @view(
@@ -329,9 +330,34 @@ def as_strided_copy(call: Call, x: Value, size: Sequence[Dim], stride: Sequence[
 @view("aten.as_strided")
 def as_strided(call: Call, x: Value, size: Sequence[Dim], stride: Sequence[Dim], offset: Dim | None) -> Any:
     """The elements at these distances in memory, where x is a new tensor whose elements lie in order."""
-    if not x.type.is_contiguous or not isinstance(x.ssa.owner, prims.ElementwiseOp | prims.ReduceOp):
+    if not _lies_in_order(x):
         return NotImplemented
+    if (order := _order_of_all(x, size, stride, offset)) is not None:
+        return x.reshape([size[d] for d in order]).transpose([order.index(d) for d in range(len(size))], call.type)
     position: Any = offset or 0
     for d, step in zip(dims_of(len(size)), stride, strict=True):
         position = position + d * step
     return x.reshape([x.type.numel]).subview([position], call.type)
+
+
+@rule("aten.as_strided_scatter")
+def as_strided_scatter(
+    call: Call, x: Value, source: Value, size: Sequence[Dim], stride: Sequence[Dim], offset: Dim | None
+) -> Any:
+    """What lies at these distances is all of a new tensor: its elements are those of source, in another order."""
+    new = isinstance(x.ssa.owner, prims.FullOp) or _lies_in_order(x)
+    order = _order_of_all(x, size, stride, offset) if new and x.type.is_contiguous else None
+    if order is None or source.shape != tuple(size):
+        return NotImplemented
+    return source.to(x.dtype).transpose(order).reshape(x.shape).copy(call.type)
+
+
+def _lies_in_order(x: Value) -> bool:
+    """Whether x is a new tensor whose elements lie one after the other."""
+    return x.type.is_contiguous and isinstance(x.ssa.owner, prims.ElementwiseOp | prims.ReduceOp)
+
+
+def _order_of_all(x: Value, size: Sequence[Dim], stride: Sequence[Dim], offset: Dim | None) -> list[int] | None:
+    """The dims of these sizes from the outermost to the innermost, where their elements are all of x, without gaps."""
+    t = x.type.with_(shape=size, strides=stride)
+    return order_in_memory(t) if not offset and t.numel == x.type.numel else None

@@ -30,17 +30,24 @@ def storage_bytes(type: TensorType) -> Dim:
 
 def is_dense(type: TensorType) -> bool:
     """Whether the elements fill their memory without gaps, in some order of the dims."""
+    return order_in_memory(type) is not None
+
+
+def order_in_memory(type: TensorType) -> list[int] | None:
+    """The dims from the outermost to the innermost, where elements fill their memory without gaps."""
     if type.is_contiguous:
-        return True
-    rest = [(d, s) for d, s in zip(type.shape, type.strides, strict=True) if d != 1]
+        return list(range(type.rank))
+    rest = [d for d, size in enumerate(type.shape) if size != 1]
+    order: list[int] = []
     expected: Any = 1
     while rest:
-        found = next((pair for pair in rest if pair[1] == expected), None)
+        found = next((d for d in rest if type.strides[d] == expected), None)
         if found is None:
-            return False
+            return None
         rest.remove(found)
-        expected = expr.normal(expected * found[0])
-    return True
+        order.append(found)
+        expected = expr.normal(expected * type.shape[found])
+    return [d for d, size in enumerate(type.shape) if size == 1] + order[::-1]
 
 
 @cache

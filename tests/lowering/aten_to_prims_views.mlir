@@ -93,3 +93,27 @@ func.func @clone(%x: !sym.t<[16, s0], f32, strides=[1, 16]>) -> !sym.t<[16, s0],
   %r = aten.clone(%x, memory_format = contiguous_format) : (!sym.t<[16, s0], f32, strides=[1, 16]>) -> !sym.t<[16, s0], f32>
   func.return %r : !sym.t<[16, s0], f32>
 }
+
+// Distances that reach all of new memory are another order of its elements: torch 2.11 gives the result of
+// flex_attention its strides so.
+// CHECK-LABEL: func.func @all_of_new_memory(
+// CHECK: [[V0:%\w+]] = prims.transpose %x {perm = [0, 2, 1]} : !sym.t<[s0, 8, 4], f32> -> !sym.t<[s0, 4, 8], f32>
+// CHECK-NEXT: [[V1:%\w+]] = prims.reshape [[V0]] : !sym.t<[s0, 4, 8], f32> -> !sym.t<[s0, 8, 4], f32>
+// CHECK-NEXT: [[V2:%\w+]] = prims.convert [[V1]] : !sym.t<[s0, 8, 4], f32>
+// CHECK-NEXT: [[V3:%\w+]] = prims.reshape [[V2]] : !sym.t<[s0, 8, 4], f32> -> !sym.t<[s0, 4, 8], f32>
+// CHECK-NEXT: [[V4:%\w+]] = prims.transpose [[V3]] {perm = [0, 2, 1]} : !sym.t<[s0, 4, 8], f32> -> !sym.t<[s0, 8, 4], f32, strides=[32, 1, 8]>
+// CHECK-NEXT: func.return [[V4]]
+func.func @all_of_new_memory(%x: !sym.t<[s0, 8, 4], f32>) -> !sym.t<[s0, 8, 4], f32, strides=[32, 1, 8]> {
+  %e = aten.new_empty(%x, [s0, 8, 4]) : (!sym.t<[s0, 8, 4], f32>) -> !sym.t<[s0, 8, 4], f32>
+  %w = aten.as_strided_scatter(%e, %x, [s0, 8, 4], [32, 1, 8]) : (!sym.t<[s0, 8, 4], f32>, !sym.t<[s0, 8, 4], f32>) -> !sym.t<[s0, 8, 4], f32>
+  %r = aten.as_strided(%w, [s0, 8, 4], [32, 1, 8]) : (!sym.t<[s0, 8, 4], f32>) -> !sym.t<[s0, 8, 4], f32, strides=[32, 1, 8]>
+  func.return %r : !sym.t<[s0, 8, 4], f32, strides=[32, 1, 8]>
+}
+
+// CHECK-LABEL: func.func @part_of_new_memory(
+// CHECK: aten.as_strided_scatter
+func.func @part_of_new_memory(%x: !sym.t<[2, 4], f32>) -> !sym.t<[4, 4], f32> {
+  %e = aten.new_zeros(%x, [4, 4]) : (!sym.t<[2, 4], f32>) -> !sym.t<[4, 4], f32>
+  %w = aten.as_strided_scatter(%e, %x, [2, 4], [8, 1]) : (!sym.t<[4, 4], f32>, !sym.t<[2, 4], f32>) -> !sym.t<[4, 4], f32>
+  func.return %w : !sym.t<[4, 4], f32>
+}

@@ -286,6 +286,14 @@ def _strided_and_written(x: torch.Tensor) -> torch.Tensor:
     return seen
 
 
+def _all_scattered(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Into new memory, which is read in the same order and in others, and into the argument's."""
+    y = x.view(2, 4, 2)
+    made = torch.as_strided_scatter(torch.empty_like(y), y, (2, 4, 2), (8, 1, 4))
+    summed = torch.as_strided_scatter(x + 1, y.permute(1, 2, 0), (4, 2, 2), (1, 4, 8), 0)
+    return made.as_strided((2, 4, 2), (8, 1, 4)), made.exp(), summed, torch.as_strided_scatter(x, x[:2], (2,), (3,))
+
+
 OF_STORAGE: dict[str, Callable[[torch.Tensor], Any]] = {
     "strided": lambda x: x.cumsum(0).as_strided((2, 2), (1, 1), 0) @ x.flip(0).cumsum(0).as_strided((2, 2), (1, 1), 1),
     "strided of a part": lambda x: x.flip(0).cumsum(0) + x.cumsum(0)[2:6].as_strided((2, 1), (1, 1), 0).sum(),
@@ -297,6 +305,7 @@ OF_STORAGE: dict[str, Callable[[torch.Tensor], Any]] = {
         torch.as_strided_scatter(x.cumsum(0), x[:2], (2,), (2,), 3)
         + torch.as_strided_scatter(x.cumsum(0).cumsum(0), x[:2], (2,), (2,), 3)
     ),
+    "all scattered": _all_scattered,
     "written to an input": _strided_and_written,
 }
 
