@@ -63,6 +63,10 @@ class Identities:
                 raise
         return found[1]
 
+    def defaults(self, function: FunctionType) -> str:
+        """Words for the defaults of its arguments."""
+        return f"{self._part(function.__defaults__)} {self._part(function.__kwdefaults__)}"
+
     def _words(self, value: Any) -> str:
         if isinstance(value, type):
             return self._class(value)
@@ -100,7 +104,7 @@ class Identities:
 
     def _function(self, value: FunctionType) -> str:
         cells = [self._part(_content(cell)) for cell in value.__closure__ or ()]
-        held = [self._part(value.__defaults__), self._part(value.__kwdefaults__), *cells]
+        held = [self.defaults(value), *cells]
         return f"{value.__module__}.{value.__qualname__} {code_hash(value.__code__)} {_hash(held)}"
 
     def _class(self, value: type) -> str:

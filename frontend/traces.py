@@ -21,7 +21,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Protocol
 
 import torch
@@ -188,6 +188,10 @@ def _guards(trace: Trace, frame: Frame, state: Any) -> Any:
         builders.clear()
         raise NotKept(f"{type(error).__name__}: {error}") from error
     builder = builders.pop()
+    # Guards just built on new objects take the tensors in their dictionaries for known: torch 2.11's `check` passes
+    # over them, this one does not.
+    if not (held := manager.guard_manager.check_verbose(frame.locals)).result:
+        raise NotKept(f"guards do not hold: {held.verbose_code_parts}")
     words = _words(str(manager.guard_manager), guards, builder)
     if words != trace.words:
         raise NotKept(_difference(trace.words, words))
@@ -197,9 +201,12 @@ def _guards(trace: Trace, frame: Frame, state: Any) -> Any:
 
 
 def _words(text: str, guards: Sequence[Any], builder: Any) -> str:
-    """What the guards say, without addresses and remarks, and what modules are made of that guards may pass over."""
+    """What the guards say, without addresses and remarks, and what guards may pass over: what modules are made of,
+    and defaults of functions (torch 2.11 guards none that is a constant).
+    """
+    identities = Identities()
     objects: dict[int, Any] = {}
-    modules: dict[str, str] = {}
+    unguarded: dict[str, str] = {}
     for guard in guards:
         if not guard.name:
             continue
@@ -210,10 +217,11 @@ def _words(text: str, guards: Sequence[Any], builder: Any) -> str:
         if hasattr(value, "_dynamo_marked_constant"):
             raise NotKept(f"{guard.name} is said to be constant")
         if isinstance(value, torch.nn.Module):
-            modules[guard.name] = _made_of(value)
+            unguarded[guard.name] = _made_of(value)
+        elif isinstance(value, FunctionType):
+            unguarded[guard.name] = identities.defaults(value)
         for one in (value, type(value), getattr(value, "__code__", None), *(value if type(value) is dict else ())):
             objects[id(one)] = one
-    identities = Identities()
 
     def word(match: re.Match[str]) -> str:
         try:
@@ -228,7 +236,7 @@ def _words(text: str, guards: Sequence[Any], builder: Any) -> str:
         for mark in _REMARKS:
             line = line.partition(mark)[0]
         lines.append(_ADDRESS.sub("", _ID.sub(word, line.rstrip())))
-    return "\n".join(lines + [f"{name}: {of}" for name, of in modules.items()])
+    return "\n".join(lines + [f"{name}: {of}" for name, of in unguarded.items()])
 
 
 def _made_of(module: torch.nn.Module) -> str:
