@@ -1,20 +1,24 @@
 """What torch 2.11 says wrongly of results when it traces with fake tensors: indices, counts and sums have the dtype
-of the input there, and of `_unique`, in the derivative of `index_fill`, it says the size that zeros give. torch 2.13
-says what the operators give.
+of the input there, and of `_unique`, in the derivative of `index_fill`, it says the size that zeros give. What flash
+attention keeps for its derivative is f32 there, of f64 too. torch 2.13 says what the operators give.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
 import torch
+from torch import _meta_registrations
+from torch._subclasses import FakeTensorMode
 from torch._subclasses import fake_impls as _fake_impls
 
 _aten: Any = torch.ops.aten
 _kernels: Any = _fake_impls
+_metas: Any = _meta_registrations
+_IS_WRONG = torch.__version__ < "2.13"
 _KERNELS: dict[Any, Callable[..., Any]] = _kernels.op_implementations_dict
 
 
@@ -34,12 +38,18 @@ def _weighted(result: Any, weights: Any) -> Any:
     return _as(result, torch.float32 if weights.dtype == torch.float32 else torch.float64)
 
 
+def _attention(results: Any, weights: Any) -> Any:
+    values, logsumexp = results
+    return values, torch.empty_like(logsumexp, dtype=torch.float64) if values.dtype == torch.float64 else logsumexp
+
+
 _MENDS = {
     _aten._unique.default: _values_first,
     _aten._unique2.default: _values_first,
     _aten.unique_dim.default: _values_first,
     _aten.unique_consecutive.default: _values_first,
     _aten.bincount.default: _weighted,
+    _aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
 }
 """What makes the results of a fake kernel right, by operator; it is told the weights, if the operator has any."""
 
@@ -50,8 +60,16 @@ def _unique(mode: Any, function: Any, x: Any, sorted: bool = True, return_invers
     return values, inverse
 
 
-_MISSING = {_aten._unique.default: _unique}
-"""Kernels for operators that have none: theirs would be the real one, of zeros."""
+def _flash_attention(mode: Any, function: Any, *args: Any, **keywords: Any) -> Any:
+    with mode:
+        return _metas.meta__scaled_dot_product_flash_attention_for_cpu(*args, **keywords)
+
+
+_MISSING = {
+    _aten._unique.default: _unique,
+    _aten._scaled_dot_product_flash_attention_for_cpu.default: _flash_attention,
+}
+"""Kernels for operators that have none: theirs would be the real one, of zeros, or one of the meta device."""
 
 
 def _mended(operator: Any, mend: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -65,7 +83,15 @@ def _mended(operator: Any, mend: Callable[[Any, Any], Any]) -> Callable[..., Any
     return run
 
 
-def right_dtypes() -> AbstractContextManager[Any]:
-    """A context in which these operators are traced as they are."""
+@contextmanager
+def right_dtypes() -> Generator[None]:
+    """A context in which these operators are traced as they are. What torch remembers of them is left alone meanwhile:
+    TorchDynamo has asked before.
+    """
     known = _KERNELS.keys() | _MISSING.keys()
-    return patch.dict(_KERNELS, {o: _mended(o, mend) for o, mend in _MENDS.items() if o in known})
+    remembered: Any = {} if _IS_WRONG else FakeTensorMode.cache
+    with (
+        patch.dict(_KERNELS, {o: _mended(o, mend) for o, mend in _MENDS.items() if o in known}),
+        patch.object(FakeTensorMode, "cache", remembered),
+    ):
+        yield

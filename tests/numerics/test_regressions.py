@@ -359,6 +359,7 @@ def test_inner_sizes_in_other_words() -> None:
     assert outcome.status in ("native", "calls"), outcome.reason
 
 
+@pytest.mark.skipif(torch.__version__ < "2.13", reason="torch 2.11 leaves the check out of what it traces")
 def test_singular_matrix_raises() -> None:
     torch._dynamo.reset()
     inverse = torch.compile(torch.linalg.inv, backend="lamella", options={"cache": False})

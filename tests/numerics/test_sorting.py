@@ -118,7 +118,10 @@ def around(x: Tensor) -> Any:
     )
 
 
-@pytest.mark.parametrize("mode", ["forward", "dynamic"])
+_NO_QUANTILE = pytest.mark.skipif(torch.__version__ < "2.13", reason="torch 2.11 has no quantile of symbolic sizes")
+
+
+@pytest.mark.parametrize("mode", ["forward", pytest.param("dynamic", marks=_NO_QUANTILE)])
 def test_with_what_surrounds_it(mode: str) -> None:
     # no two are equal and above 0
     x = torch.randperm(300).reshape(6, 50) / 100.0 + 0.01
