@@ -118,10 +118,13 @@ def _restore(data: bytes, frame: Frame, given: dict[str, Any], module: Any, size
 
     from .traces import NotKept, restored
 
-    guards_log = logging.getLogger("torch._dynamo.guards")
+    # Guards that cannot be built on the objects there are now are no error.
+    quiet = [
+        patch.object(logging.getLogger(name), "disabled", True) for name in ("torch._guards", "torch._dynamo.guards")
+    ]
     try:
         timed = dynamo_timed("_compile.compile_inner", phase_name="entire_frame_compile")
-        with get_metrics_context(), timed, patch.object(guards_log, "disabled", True):
+        with get_metrics_context(), timed, quiet[0], quiet[1]:
             code, guards, trace = restored(data, frame, module.initial_global_state)
     except NotKept as reason:
         log.info("%s is traced again: %s", frame.code.co_qualname, reason)

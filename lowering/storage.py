@@ -34,20 +34,38 @@ def is_dense(type: TensorType) -> bool:
 
 
 def order_in_memory(type: TensorType) -> list[int] | None:
-    """The dims from the outermost to the innermost, where elements fill their memory without gaps."""
+    """The dims from the outermost to the innermost, where elements fill their memory without gaps. Strides count an
+    empty dim as one, which says nothing else of where elements are.
+    """
     if type.is_contiguous:
         return list(range(type.rank))
+    strides = [_as_products(s) for s in type.strides]
     rest = [d for d, size in enumerate(type.shape) if size != 1]
     order: list[int] = []
     expected: Any = 1
     while rest:
-        found = next((d for d in rest if type.strides[d] == expected), None)
+        found = next((d for d in rest if strides[d] == expected), None)
         if found is None:
             return None
         rest.remove(found)
         order.append(found)
         expected = expr.normal(expected * type.shape[found])
     return [d for d, size in enumerate(type.shape) if size == 1] + order[::-1]
+
+
+def _as_products(stride: Dim) -> Dim:
+    """max(1, n) as n."""
+    if isinstance(stride, int):
+        return stride
+    return expr.normal(stride.replace(_is_max_of_one, _other_than_one))
+
+
+def _is_max_of_one(e: Any) -> bool:
+    return type(e).__name__ == "Max" and 1 in e.args  # sympy's, or torch's own class
+
+
+def _other_than_one(e: Any) -> Any:
+    return sympy.Max(*(a for a in e.args if a != 1))
 
 
 @cache

@@ -363,5 +363,5 @@ def test_inner_sizes_in_other_words() -> None:
 def test_singular_matrix_raises() -> None:
     torch._dynamo.reset()
     inverse = torch.compile(torch.linalg.inv, backend="lamella", options={"cache": False})
-    with pytest.raises(torch.linalg.LinAlgError, match="singular"):
+    with pytest.raises(torch._C._LinAlgError, match="singular"):
         inverse(torch.zeros(3, 3))
