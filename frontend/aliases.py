@@ -108,8 +108,12 @@ def written_inputs(graph: GraphModule) -> tuple[int, ...]:
     """Which inputs of TorchDynamo's graph are written, of the forward or the graph for inference."""
     meta = forward_metadata()
     inputs = _inputs(graph, meta)
-    written = [n for n, info in zip(inputs, meta.input_info, strict=False) if info.mutates_data] if meta else ()
+    written = _written(inputs, meta) if meta else ()
     return tuple(i for n in written if (i := _position(n.meta["desc"])) is not None)
+
+
+def _written(inputs: Sequence[Node], meta: Any) -> list[Node]:
+    return [n for n, info in zip(inputs, meta.input_info, strict=False) if info.mutates_data]
 
 
 def _position(desc: Any) -> int | None:
@@ -134,7 +138,8 @@ def _views(graph: GraphModule) -> dict[int, View]:
     inputs = _inputs(graph, meta)
     if any(type(n.meta.get("desc")).__name__ in MERGED for n in inputs):
         raise NotFunctional("it writes an argument that shares memory with another one")
-    if any(n.target is _SCATTERED and _root(n) in inputs for n in graph.graph.nodes):
+    written = _written(inputs, meta)
+    if any(n.target is _SCATTERED and _root(n) in written for n in graph.graph.nodes):
         raise NotFunctional("it writes memory that its argument lies in, by as_strided")
     found: dict[int, View] = {}
     at = len(meta.tokens)

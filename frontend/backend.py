@@ -172,7 +172,8 @@ class Backend:
 
         tell = None if self.watch is None else note
         self.forward_outputs = settings["num_fwd_outputs"]
-        return partitioner(self.options.activation_memory_budget, tell)(joint, inputs, **settings)
+        exact = self.options.numerics == "eager"
+        return partitioner(self.options.activation_memory_budget, tell, exact)(joint, inputs, **settings)
 
     def compiler(self, kind: str, names: Sequence[str], state: Collection[int] = ()) -> Callable[..., Any]:
         def compile_graph(graph: GraphModule, example_inputs: Sequence[Any]) -> OutputCode:

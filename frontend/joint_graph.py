@@ -52,10 +52,13 @@ class JointGraph:
     backward. `backward`: those, and what the backward returns.
     """
 
-    def __init__(self, module: GraphModule, inputs: Sequence[Any], settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self, module: GraphModule, inputs: Sequence[Any], settings: Mapping[str, Any], rounds_as_eager: bool = False
+    ) -> None:
         _refuse_overlapping_gradients(module)
         module.graph.eliminate_dead_code()
-        part_log_softmax(module.graph)
+        if not rounds_as_eager:
+            part_log_softmax(module.graph)
         module.graph = with_channels_last(module.graph)
         if config.cse:
             eliminate_common_subexpressions(module.graph)

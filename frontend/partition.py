@@ -61,14 +61,15 @@ class Choice:
 
 
 def partitioner(
-    budget: float | None = None, tell: Callable[[Choice], None] | None = None
+    budget: float | None = None, tell: Callable[[Choice], None] | None = None, rounds_as_eager: bool = False
 ) -> Callable[..., tuple[GraphModule, GraphModule]]:
     """A `partition_fn` for AOTAutograd. `budget`, between 0 and 1, is the share of the bytes that the fastest choice
     saves which may be saved; None takes torch's `activation_memory_budget`. `tell` is given the choice.
+    `rounds_as_eager`: operators are left as they are.
     """
 
     def partition(joint: GraphModule, inputs: Sequence[Any], **settings: Any) -> tuple[GraphModule, GraphModule]:
-        graph = JointGraph(joint, inputs, settings)
+        graph = JointGraph(joint, inputs, settings, rounds_as_eager)
         if not graph.has_backward:
             return graph.split_by_position()
         share = graph.budget if budget is None else budget

@@ -17,7 +17,7 @@ from ..dialects.aten import AtenOp, lookup
 from ..dialects.tensor import TensorType, is_complex
 from . import decompositions_complex_random, decompositions_complex_reductions
 from .aten_canonicalize import introduces_sizes
-from .complex_value import PARTS, Pair, with_real
+from .complex_value import PARTS, Pair, packed_type, with_real
 from .decomposition import RULES, Call, decompose, finish
 from .decompositions_complex import COMPLEX, packed, unpacked
 from .moves import PARTWISE
@@ -67,7 +67,7 @@ class Pairs:
     def pair(self, value: SSAValue) -> Pair:
         known = self.pairs.get(value)
         if known is None:
-            t = _packed_type(cast(TensorType, value.type))
+            t = packed_type(cast(TensorType, value.type))
             self._floats[value] = floats = Value(self.b, self._view("aten.view_as_real", self.values[value], t))
             known = self.pairs[value] = unpacked(floats)
         return known
@@ -78,7 +78,7 @@ class Pairs:
         if isinstance(owner, AtenOp) and _aliases(owner):
             self._remake_view(owner)
             return self.values.pop(value)
-        floats = packed(self.b, self.pairs[value], _packed_type(t))
+        floats = packed(self.b, self.pairs[value], packed_type(t))
         return self._view("aten.view_as_complex", floats.ssa, t)
 
     def _remake_view(self, op: AtenOp) -> None:
@@ -240,12 +240,6 @@ def _has_pairs(op: AtenOp) -> bool:
 
 def _one_device(op: AtenOp) -> bool:
     return len({v.type.device for v in (*op.operands, *op.results) if isinstance(v.type, TensorType)}) == 1
-
-
-def _packed_type(t: TensorType) -> TensorType:
-    """As `aten.view_as_real` makes it."""
-    strides = [*(cast(Any, s) * 2 for s in t.strides), 1]
-    return TensorType.get([*t.shape, 2], PARTS[t.dtype], strides, t.device)
 
 
 def _part_type(t: TensorType) -> TensorType:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from ..dialects import prims
 from ..dialects.expr import Dim
+from ..dialects.tensor import TensorType
 from .prims_builder import Value
 
 PARTS: Final = {"c32": "f16", "c64": "f32", "c128": "f64"}
 """Complex dtype to that of its parts, in which they are kept; formulas take those of c32 in f32, as eager does."""
 
 Factor: TypeAlias = "Pair | Value | complex | float | int"
+
+
+def packed_type(t: TensorType) -> TensorType:
+    """As `aten.view_as_real` makes it."""
+    strides = [*(cast(Any, s) * 2 for s in t.strides), 1]
+    return TensorType.get([*t.shape, 2], PARTS[t.dtype], strides, t.device)
 
 
 class Pair(NamedTuple):

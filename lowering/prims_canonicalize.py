@@ -16,12 +16,13 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import prims
-from ..dialects.aten import AtenOp
+from ..dialects.aten import AtenOp, lookup
 from ..dialects.flow import TERMINATORS, bodies
 from ..dialects.prims import PrimsOp, Scalar
 from ..dialects.tensor import TensorType
 from . import prims_folds, prims_folds_views
 from .aten_canonicalize import is_droppable
+from .complex_value import PARTS, packed_type
 from .numbers import number_as
 from .prims_facts import IndexFacts
 from .prims_memory import is_alias, roots, shared_memory, written_roots
@@ -198,17 +199,29 @@ class Canonicalizer:
         return taken.setdefault(new, old) is not old
 
     def _copy(self, before: SSAValue, value: SSAValue) -> SSAValue:
-        """In memory of its own; of a complex tensor that is seen so, the floats are."""
-        at, owner = cast(Operation, self.at), value.owner
-        if isinstance(owner, AtenOp) and owner.name == "aten.view_as_complex" and value.type == before.type:
-            floats = self._copy(owner.operands[0], owner.operands[0])
-            seen = type(owner).call([floats], [before.type], owner.location)
-            self.block.insert_op_before(seen, at)
-            return seen.results[0]
-        copy = prims.ConvertOp.make(value, cast(TensorType, before.type))
+        """In memory of its own; of a complex tensor, the floats that it is seen through are."""
+        at, t = cast(Operation, self.at), cast(TensorType, before.type)
+        if t.dtype in PARTS:
+            floats, seen = value.owner, "aten.view_as_complex"
+            if not isinstance(floats, AtenOp) or floats.name != seen:
+                real = self._call("aten.view_as_real", value, packed_type(cast(TensorType, value.type)))
+            else:
+                real = floats.operands[0]
+            copy = prims.ConvertOp.make(real, packed_type(t))
+            copy.location = at.location
+            self.block.insert_op_before(copy, at)
+            return self._call(seen, copy.results[0], t)
+        copy = prims.ConvertOp.make(value, t)
         copy.location = before.owner.location if isinstance(before.owner, Operation) else at.location
         self.block.insert_op_before(copy, at)
         return copy.results[0]
+
+    def _call(self, name: str, operand: SSAValue, t: TensorType) -> SSAValue:
+        at, cls = cast(Operation, self.at), lookup(name)
+        assert cls is not None
+        op = cls.call([operand], [t], at.location)
+        self.block.insert_op_before(op, at)
+        return op.results[0]
 
 
 def _key(op: PrimsOp) -> Any:

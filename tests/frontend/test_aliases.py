@@ -236,6 +236,15 @@ def test_why_it_runs_eagerly() -> None:
     assert "it writes an argument that shares memory with another one" in said
 
 
+def test_as_strided_scatter_of_an_argument_that_is_not_written() -> None:
+    def f(x: Tensor, y: Tensor) -> Tensor:
+        return torch.as_strided_scatter(x, y, (2, 2), (3, 1), 1) * 2
+
+    x, y = torch.arange(10.0), torch.randn(2, 2)
+    assert "1 kernel, 1 call into ATen" in str(lamella.explain(f, x, y))
+    assert torch.equal(lamella.compile(f)(x, y), f(x, y))
+
+
 def test_overlap() -> None:
     """As sets of bytes say it."""
     g, memory = random.Random(0), torch.zeros(256, dtype=torch.uint8).untyped_storage()

@@ -217,7 +217,9 @@ def test_training_that_nobody_asked_for() -> None:
         torch.testing.assert_close(step.w.grad, step.wanted(x))
         assert step.replayed[0] == max(i - 1 - WATCHED, 0)
     assert step.replayed[1] > WATCHED
-    assert step.forward.fake.owned == step.backward.fake.owned == 1
+    for call in (step.forward, step.backward):
+        # Gradients may lie at another address in a later call, which is another recording.
+        assert call.fake.owned == call.fake.recorded > 0
 
     step = Training(asked=False)
     step.forward.fake.room = False
