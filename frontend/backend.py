@@ -156,9 +156,11 @@ class Backend:
         except NotFunctional as error:
             reason = f"AOTAutograd cannot express the aliases of this program: {error}"
         except UNEXPRESSED as error:
-            if self.graphs > count or isinstance(error, TorchDynamoException):
+            # Before the first graph is given to us, only our partition runs: with `strict`, its bugs are errors.
+            if self.graphs > count or self.options.strict or isinstance(error, TorchDynamoException):
                 raise
-            reason = f"AOTAutograd does not take this program: {str(error).strip().splitlines()[0]}"
+            said = str(error).strip() or type(error).__name__
+            reason = f"AOTAutograd does not take this program: {said.splitlines()[0]}"
         log.warning("a graph runs eagerly: %s", reason)
         self.tell("inference", graph, None, reason)
         return graph.forward
