@@ -42,6 +42,7 @@ from .bindings import bindings
 from .expand_hops import expanded
 from .graph_parts import UnsupportedGraph, held_constants, parts_of
 from .import_flow import add_flow
+from .import_known import UNBACKED, add_known_item, add_known_sizes
 from .locations import location
 from .outputs import Output, OutputRecipe
 from .torch_compat import is_marked, is_plain_tensor, symbol_hints, with_effects
@@ -174,7 +175,7 @@ class Importer:
                 return
         if isinstance(value, _SCALARS) and not self.reads_data(target, value):
             if target is aten._local_scalar_dense.default:
-                self.add_known_item(node, value)
+                add_known_item(self, node, value)
             self.env[node] = normalize(value)
             return
         if not isinstance(target, OpOverload):
@@ -208,22 +209,9 @@ class Importer:
             raise UnsupportedGraph(f"node {node.name}: {cls.name}: {error}") from None
         self.block.add_op(op)
         self.bind_results(node, op, value)
+        add_known_sizes(self, node, op, value)
         if cls.schema.mutates or cls.schema.is_view:
             self.track_aliases(op, args)
-
-    def add_known_item(self, node: Node, value: Any) -> None:
-        """A number that is read from data, of which the program says what it is: it is read, and compared with that."""
-        symbol = getattr(getattr(value, "node", None), "_expr", None)
-        if not isinstance(symbol, sympy.Symbol) or not isinstance(value, torch.SymInt):
-            return
-        read, told = expr.symbol(symbol.name), normalize(value)
-        number = op_class(aten._local_scalar_dense.default).call(
-            [self.resolve(node.args[0])], [SymType.get(read, "i64")], location(node)
-        )
-        message = f"Runtime assertion failed for expression Eq({read}, {told})"
-        same = op_class(aten._assert_scalar.default).call([sympy.Eq(read, told), message], [], location(node))
-        self.block.add_ops([number, same])
-        self.name_results(node, number)
 
     def reads_data(self, target: Any, value: Any) -> bool:
         """Whether a scalar is the result of an operator on data, and not known from sizes."""
@@ -231,7 +219,7 @@ class Importer:
             return False
         if target in _SIZE_OPS and not (target is _STORAGE_OFFSET and isinstance(symbolic(value), sympy.Symbol)):
             return False  # types say it
-        return any(s.name.startswith((*_UNBACKED, _FLOAT)) for s in expr.symbols(symbolic(value)))
+        return any(s.name.startswith((*UNBACKED, _FLOAT)) for s in expr.symbols(symbolic(value)))
 
     def arguments(self, node: Node, cls: type[AtenOp], args: Sequence[Any]) -> list[Bound]:
         """The arguments of the call in the order of the schema."""
@@ -305,7 +293,7 @@ class Importer:
         """Each symbol of a type must be given by an argument or made by an op."""
         known = set(bindings([a.type for a in self.block.args])) | set(self.scalars)
         for symbol in self.types.symbols - known:
-            if not symbol.name.startswith(_UNBACKED):
+            if not symbol.name.startswith(UNBACKED):
                 raise UnsupportedGraph(f"no input has {symbol.name} as its value, a size or a stride")
 
     def add_return(self, node: Node) -> tuple[list[SSAValue], list[Output]]:
@@ -387,8 +375,6 @@ class Importer:
 
 
 _SCALARS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
-_UNBACKED = ("u", "zuf")
-"""How torch names symbols whose value is read from data."""
 _FLOAT = "zf"
 """How it names a float of the program, which is read from a tensor that TorchDynamo passes it in."""
 _STORAGE_OFFSET = aten.sym_storage_offset.default
