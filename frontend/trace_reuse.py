@@ -22,6 +22,7 @@ import torch
 
 from ..dialects.collection import settle, without_collection
 from .identities import code_hash
+from .rates import mark_rates
 
 # What loads a good part of torch's compiler is imported when something is compiled.
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def reuse_traces(ours: Callable[[Any], bool], owner: Owner) -> None:
         given = signature.bind(*args, **kwargs).arguments
         if not ours(given["compiler_fn"]):
             return traced(*args, **kwargs)
+        if isinstance(optimizer := given["locals"].get("self"), torch.optim.Optimizer):
+            mark_rates(optimizer, _sizes(given["code"], given["closure"]))
         with without_collection():  # it makes much that stays, and would be looked through again and again
             made = found_or_traced(given, *args, **kwargs)
             settle("a trace")
