@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch._dynamo import eval_frame
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -22,6 +23,9 @@ def fresh() -> Iterator[None]:
     torch.manual_seed(0)
     yield
     torch._dynamo.reset()
+    # torch 2.11 leaves it set when a function with `fullgraph` refuses to be traced: no inner frame is compiled then.
+    if restore := getattr(eval_frame, "set_eval_frame_override", None):
+        restore(getattr(eval_frame, "_EvalFrameOverride").NONE)  # noqa: B009
 
 
 def whole(f: Callable[..., Any]) -> Any:
