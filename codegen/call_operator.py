@@ -53,6 +53,8 @@ def call_operator(spec: CallSpec) -> Callable[..., tuple[Any, ...]]:
 
 def _overload(spec: CallSpec) -> Any:
     namespace, _, name = spec.name.partition("::")
+    if namespace == "lamella":
+        from ..dialects import user_kernels as user_kernels  # which registers its operator
     try:
         return getattr(getattr(getattr(torch.ops, namespace), name), spec.overload)
     except AttributeError as error:

@@ -308,6 +308,8 @@ def _find_overload(name: str) -> Any:
     if namespace == "prims" and not hasattr(torch.ops.prims, parts[1]):
         with suppress(ImportError):
             import_module("torch._inductor.inductor_prims")  # which TorchDynamo takes some from
+    if namespace == "lamella":
+        from . import user_kernels as user_kernels  # which registers its operator
     try:
         packet = getattr(getattr(torch.ops, namespace), parts[1])
         overload = getattr(packet, parts[2] if len(parts) == 3 else "default")

@@ -6,7 +6,7 @@ import hashlib
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -221,7 +221,7 @@ class Backend:
         run, recording = self._recorded(kind, compilation, plan, recipe)
         self.tell(kind, graph, compilation, "", recording, with_rest(steps | compilation.times, whole["all"]))
         direct = kind == "inference" and leaves_nothing_to_do(graph)
-        compiled = CompiledGraph(run, recipe, imported.constants, direct, written)
+        compiled = CompiledGraph(run, recipe, imported.constants, direct, written, _stays(compilation.calls))
         if kind == "backward" and self.cacheable and (release := hold_cached()) is not None:
             compiled.before_first_call(release)
         return compiled
@@ -314,6 +314,11 @@ def with_settings(options: Options) -> Options:
     if options.deterministic is not None:
         return options
     return replace(options, deterministic=torch.are_deterministic_algorithms_enabled())
+
+
+def _stays(calls: Iterable[Call]) -> str:
+    """Why a compiled graph is not kept for other processes: what it calls is found among the objects of this one."""
+    return "it calls kernels of the user's" if any(call.name == "lamella.triton_kernel" for call in calls) else ""
 
 
 def _input_names(graph: GraphModule) -> list[str]:

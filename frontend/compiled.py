@@ -48,10 +48,13 @@ class CompiledGraph(OutputCode):
         constants: Sequence[torch.Tensor],
         direct: bool = False,
         written: Collection[int] | None = None,
+        stays: str = "",
     ) -> None:
         super().__init__()
         self.written = written
         """The inputs of TorchDynamo's graph that it, or AOTAutograd after it, writes; None for a backward."""
+        self.stays = stays
+        """Why it is of no use in another process."""
         _latest.note(self)
         self._boxed_call = True  # on the instance: torch's wrappers copy `__dict__`
         self.compiled = compiled
@@ -79,6 +82,8 @@ class CompiledGraph(OutputCode):
 
     def prepare_for_serialization(self) -> None:
         """AOTAutograd pickles a shallow copy that it has called this on."""
+        if self.stays:
+            raise BypassCache(self.stays)
 
     def post_compile(self, example_inputs: Any, constants: Any, graph_kwargs: Any) -> None:
         """A graph has been read from the cache and is what runs from now on."""
@@ -151,7 +156,7 @@ def entry(
     if isinstance(compiled, CompiledGraph) and compiled.direct and not autocast_enabled():
         direct = DirectGraph(compiled.compiled, compiled.recipe, compiled.constants)
         wrapped = _without_wrapper(wrapped, direct)
-        if keep and not compiled.written:
+        if keep and not compiled.written and not compiled.stays:
             wrapped.lamella_graph = direct
     return unless_overlapping(wrapped, eager, compiled.written or (), inputs)
 

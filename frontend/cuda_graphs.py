@@ -297,7 +297,7 @@ def graphed(run: Run, arguments: Arguments, calls: Iterable[Call], launches: int
     cannot be.
     """
     for call in calls:
-        if call.name in _WAITING or "unique" in call.name or not call.name.startswith("aten."):
+        if call.name in _WAITING or "unique" in call.name or not call.name.startswith(("aten.", "lamella.")):
             raise Unrecordable(f"{call.name} may wait for the GPU, at {call.line}")
     return GraphedCall(run, arguments, launches)
 

@@ -1,7 +1,8 @@
 """Higher-order operators that are said in terms of ATen: each call is replaced by what torch's own definition calls.
 
 `auto_functionalized` around an operator that writes becomes copies and the operator itself; a copy is left out where
-nobody reads what it would keep. `flex_attention` becomes products, a softmax and what the user's functions compute.
+nobody reads what it would keep, and so for kernels that users write in Triton (`user_kernels.py`). `flex_attention`
+becomes products, a softmax and what the user's functions compute.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from .graph_parts import parts_of
+from .user_kernels import KERNELS, launched
 
 log = logging.getLogger("lamella")
 
-WRITING: Final = frozenset({"auto_functionalized", "auto_functionalized_v2"})
+WRITING: Final = frozenset({"auto_functionalized", "auto_functionalized_v2"}) | KERNELS
 """Operators around one that writes, which writes to copies."""
 
 FUNCTIONAL: Final = frozenset({"flex_attention", "flex_attention_backward", "out_dtype"})
@@ -63,7 +65,7 @@ class _Expansion:
                 self.env[node] = self.expand(node, target)
             elif target is _COPY and self.env[node.args[0]] is self.env.get(node.args[1]):
                 self.env[node] = self.env[node.args[0]]  # what is written is the argument itself
-            elif target is operator.getitem and isinstance(source := self.env[node.args[0]], tuple):
+            elif target is operator.getitem and isinstance(source := self.env[node.args[0]], (tuple, dict)):
                 self.env[node] = source[node.args[1]]
             else:
                 self.env[node] = self.graph.node_copy(node, self.env.__getitem__)
@@ -79,7 +81,8 @@ class _Expansion:
             kwargs |= _spared(node)
         flat, spec = pytree.tree_flatten((node.args, kwargs))
         given = list(dict.fromkeys(v for v in flat if isinstance(v, Node) and v not in self.held))
-        dense: Any = target.py_kernels[DispatchKey.CompositeExplicitAutograd]
+        own = target.__name__ in KERNELS
+        dense: Any = launched if own else target.py_kernels[DispatchKey.CompositeExplicitAutograd]
 
         def call(*values: Any) -> Any:
             known = dict(zip(given, values, strict=True))
@@ -136,6 +139,10 @@ def _spared(node: Node) -> dict[str, Any]:
     if node.target.__name__ == "auto_functionalized_v2":  # pyright: ignore
         bases: Any = node.kwargs.get("_all_bases", ())
         return {"_only_clone_these_bases": tuple(i for i, b in enumerate(bases) if not _is_free(b, node))}
+    if node.target.__name__ in KERNELS:  # pyright: ignore
+        named: Any = node.kwargs["kwargs"]
+        asked: Any = node.kwargs.get("tensors_to_clone", ())
+        return {"copied": tuple(name for name in asked if not _is_free(named[name], node))}
     schema = node.args[0]._schema  # pyright: ignore
     written = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
     copied = [name for name in written if not _is_free(node.kwargs.get(name), node)]

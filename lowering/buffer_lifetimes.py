@@ -15,6 +15,8 @@ from ..dialects.tensor import TensorType
 
 OF_STORAGE = frozenset({"aten.as_strided", "aten.as_strided_", "aten.as_strided_copy", "aten.as_strided_scatter"})
 """Operators whose offset is one in the storage of their input, wherever in it that begins."""
+_LETS_GO = ("aten.", "lamella.")
+"""Namespaces of operators that keep nothing of their arguments; of those that users register nothing is known."""
 
 
 @dataclass(eq=False)
@@ -76,7 +78,7 @@ class Lifetimes:
                 memory.uses.append((position, op))
             if isinstance(op, TERMINATORS):
                 memory.returned = True
-            elif isinstance(op, AtenOp) and (op.name in OF_STORAGE or not op.name.startswith("aten.")):
+            elif isinstance(op, AtenOp) and (op.name in OF_STORAGE or not op.name.startswith(_LETS_GO)):
                 memory.kept = True
 
     def _define(self, op: Operation, i: int, result: SSAValue, position: int) -> None:

@@ -31,7 +31,7 @@ from ..dialects.loop_attrs import IndexAttr
 from .buffer_lifetimes import Memory
 from .in_place import without_copies
 from .memory_plan import DONATED, MemoryPlan, device_of
-from .out_variants import out_variant
+from .out_variants import is_empty, out_variant
 
 
 @dataclass(frozen=True)
@@ -276,6 +276,9 @@ class _Rewrite:
     def _call(self, op: AtenOp) -> None:
         if op in self.plan.needless:
             self.values[op.results[0]] = self.values[op.args()[0]]
+            return
+        if is_empty(op):
+            self._buffer(op.results[0], op)
             return
         variant = out_variant(op)
         if variant is not None:

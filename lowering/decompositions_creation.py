@@ -13,6 +13,7 @@ from ..dialects.prims import Number
 from ..dialects.tensor import is_float
 from .decomposition import Call, rule, view
 from .float8 import FORMATS, converted
+from .out_variants import EMPTY, is_written_first
 from .prims_builder import Value
 from .storage import overlaps
 
@@ -31,17 +32,12 @@ def ones(call: Call, *rest: Any) -> Value:
     return constant(call, 1)
 
 
-@rule(
-    "aten.empty.memory_format",
-    "aten.empty_like",
-    "aten.new_empty",
-    "aten.empty_strided",
-    "aten.new_empty_strided",
-    "aten.empty_permuted",
-)
+@rule(*EMPTY)
 def empty(call: Call, *rest: Any) -> Any:
-    """Zeros: whatever is there is as good, and zeros are the same each time. A result has a place for each element."""
-    return NotImplemented if overlaps(call.type) else constant(call, 0)
+    """Zeros: whatever is there is as good, and zeros are the same each time. A result has a place for each element.
+    What a call writes to before all else stays memory without values.
+    """
+    return NotImplemented if overlaps(call.type) or is_written_first(call.op.results[0]) else constant(call, 0)
 
 
 @rule("aten.full", "aten.full_like", "aten.fill.Scalar", elementwise=True)

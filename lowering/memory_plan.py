@@ -20,7 +20,7 @@ from .arena_plan import Request
 from .buffer_lifetimes import Lifetimes, Memory
 from .in_place import may_overwrite, whole
 from .lent_memory import LARGE, Lender, Loans, lend
-from .out_variants import out_variant
+from .out_variants import is_empty, out_variant
 from .storage import storage_bytes
 
 DONATED = "lamella.donated"
@@ -202,7 +202,7 @@ class MemoryPlan:
         op = memory.value.owner
         if memory.returned or memory.kept or memory.value in self.written or not isinstance(op, Operation):
             return False
-        if not (isinstance(op, LaunchOp) or out_variant(op)):
+        if not (isinstance(op, LaunchOp) or out_variant(op) or is_empty(op)):
             return False
         return expr.symbols(_size(memory)) <= self._early
 

@@ -49,6 +49,8 @@ def why(op: AtenOp) -> str:
 
     if op.schema.name.startswith("mkldnn."):
         return "convolution: oneDNN is called, with what follows and weights in its layout"
+    if op.name == "lamella.triton_kernel":
+        return f"a kernel that the user wrote in Triton: {op.arg('kernel').partition('@')[0]}"
     if (custom := op.schema.name.partition(".")[0]) not in ("aten", "torch_prims"):
         return f"a custom operator of '{custom}'"
     if op.schema.is_view and not op.schema.mutates:
