@@ -1,15 +1,17 @@
 """Generated products and convolutions on the CPU against ATen's, by one thread's CPU clock.
 
-    python benchmarks/cpu_products.py [--cases 100] [--dtypes f32,f64,bf16,i64] [--most 262144] [--seed 0]
+    python benchmarks/cpu_products.py [--target avx2] [--cases 100] [--dtypes f32,f64,bf16,i64] [--most 262144]
 
 Random products of at most so many products of numbers, in all four ways that factors may lie, then convolutions. Both
-forms are native programs of one operator, called in turns.
+forms are native programs of one operator, called in turns. With `--target`, ATen is held to its instructions too.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +19,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from harness import geometric_mean
+from targets import ENVIRONMENTS
 from xdsl.dialects.builtin import ModuleOp
 
 from lamella import driver
@@ -43,20 +46,23 @@ CONVOLUTIONS: Sequence[tuple[str, Sequence[int], Sequence[int], int, int, bool]]
 """dtype, images, weights, stride, padding, and whether channels are side by side."""
 
 
-def native(function: Callable[..., Any], args: Sequence[Any], generated: bool) -> Callable[[list[Any]], Any]:
+def native(
+    function: Callable[..., Any], args: Sequence[Any], generated: bool, name: str = "host"
+) -> Callable[[list[Any]], Any]:
     """The program of a function with its products and convolutions as kernels, or as calls."""
     module: ModuleOp = capture(function, *args).module
     for op in module.walk():
         if generated and (product_of(op) or convolution_of(op)) is not None:
             op.attributes[MARK] = GENERATED
-    target = CpuTarget.host()
-    driver.run_passes(module, driver.pipeline(driver.Options(products="none"), target), verify=False)
+    target = CpuTarget.host() if name == "host" else CpuTarget.from_name(name)
+    options = driver.Options(products="none", target=name)
+    driver.run_passes(module, driver.pipeline(options, target), verify=False)
     return driver.native(module, target)
 
 
-def compare(function: Callable[..., Any], args: Sequence[Any]) -> tuple[float, float]:
+def compare(function: Callable[..., Any], args: Sequence[Any], target: str) -> tuple[float, float]:
     """Microseconds of a call of ours and of ATen's, the best of some rounds in turns."""
-    graphs = [native(function, args, generated) for generated in (True, False)]
+    graphs = [native(function, args, generated, target) for generated in (True, False)]
 
     def run(graph: Callable[[list[Any]], Any], n: int) -> float:
         start = time.thread_time()
@@ -91,11 +97,15 @@ def product(rng: random.Random, dtype: str, most: int) -> tuple[str, list[Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", default="host", choices=ENVIRONMENTS)
     parser.add_argument("--cases", type=int, default=100)
     parser.add_argument("--dtypes", default="f32,f64,bf16,i64")
     parser.add_argument("--most", type=int, default=1 << 18)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    told = ENVIRONMENTS[options.target][0]
+    if any(os.environ.get(name) != value for name, value in told.items()):
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **told})
     torch.set_num_threads(1)
     rng = random.Random(options.seed)
     print("| products | cases | ATen / ours | slower than ATen | slowest |\n|---|---|---|---|---|")
@@ -103,7 +113,7 @@ def main() -> None:
         ratios: dict[str, float] = {}
         for _ in range(options.cases):
             name, args = product(rng, dtype, options.most)
-            ours, theirs = compare(lambda x, w: x @ w, args)
+            ours, theirs = compare(lambda x, w: x @ w, args, options.target)
             ratios[name] = theirs / ours
         worst = min(ratios, key=lambda name: ratios[name])
         slower = sum(r < 0.95 for r in ratios.values())
@@ -120,7 +130,7 @@ def main() -> None:
         def relu(x: Any, w: Any, f: Any = f, stride: int = stride, padding: int = padding, groups: int = groups) -> Any:
             return F.relu(f(x, w, None, stride, padding, 1, groups))
 
-        ours, theirs = compare(lambda x, w, relu=relu: relu(x, w), [x, w])
+        ours, theirs = compare(lambda x, w, relu=relu: relu(x, w), [x, w], options.target)
         shapes = " * ".join("x".join(map(str, shape)) for shape in (image, weight))
         name = f"{dtype} {shapes}, stride {stride}{', channels last' * last}"
         print(f"| {name} | {ours:.1f} | {theirs:.1f} | {theirs / ours:.2f} |", flush=True)

@@ -75,7 +75,7 @@ def attention_of(op: Operation) -> AttentionCall | None:
 def reason_to_generate(call: AttentionCall, target: CpuTarget) -> str | None:
     """Why a kernel of ours is faster, in words; None where ATen's is as good or nobody knows."""
     known = all(isinstance(n, int) for n in (call.queries, call.keys, call.size))
-    if not known or not target.has_avx512 or not call.device.startswith("cpu"):
+    if not known or target.vector_bits < 256 or not call.device.startswith("cpu"):
         return None
     if call.dtype == "bf16" and target.has_amx_bf16:
         whole = all(cast(int, n) % SIDE == 0 for n in (call.keys, call.size))

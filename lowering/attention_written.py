@@ -52,7 +52,7 @@ def written_out(first: AtenOp, target: CpuTarget, size: Callable[[Dim], int]) ->
     """The second product of the attention whose first one this is, where one kernel is faster; else None."""
     scores = _type(first.results[0])
     inner = _type(first.operands[0]).shape[2]
-    if not target.has_avx512 or scores.dtype != "f32" or not scores.device.startswith("cpu"):
+    if target.vector_bits < 256 or scores.dtype != "f32" or not scores.device.startswith("cpu"):
         return None
     if not all(isinstance(n, int) for n in (*scores.shape[1:], inner)) or size(scores.shape[1]) < ROWS:
         return None

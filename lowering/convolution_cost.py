@@ -78,7 +78,7 @@ def reason_to_convolve(c: Convolution, target: CpuTarget, size: Callable[[Dim], 
     if work <= (most if known and not c.op.arg("transposed") else UNKNOWN):
         return "a call costs more than the work"
     depthwise = c.op.arg("groups") == c.x.shape[1] == c.weight.shape[0] and not c.op.arg("transposed")
-    if depthwise and known and target.has_avx512 and c.x.dtype in ("f32", "bf16", "f16"):
+    if depthwise and known and target.vector_bits >= 256 and c.x.dtype in ("f32", "bf16", "f16"):
         return _depthwise(c, cast(Sequence[int], kernel), half)
     return None
 

@@ -23,20 +23,22 @@ from .schedule_kernel import schedule_kernel
 from .schedule_parts import write_parts_out
 from .schedule_unroll import write_out
 from .schedule_updates import spread
+from .vectors import Vectors
 
 
 @dataclass(frozen=True)
 class LoopSchedule(ModulePass):
     """Choose loops, vectors and grain of every kernel for the CPU.
 
-    `bits` is the width of vectors, `l1`, `l2`, `l3` are cache sizes in bytes, `threads` is how many a launch should
-    keep busy, `amx` whether there are matrix units, `parts` whether the order of a product's sums may
-    depend on its sizes.
+    `bits` is the width of vectors, `registers` how many of them there are, `l1`, `l2`, `l3` are cache sizes in bytes,
+    `threads` is how many a launch should keep busy, `amx` whether there are matrix units, `parts` whether the order of
+    a product's sums may depend on its sizes.
     """
 
     name = "loop-schedule"
 
     bits: int = 512
+    registers: int = 32
     l1: int = 48 << 10
     l2: int = 2 << 20
     l3: int = 32 << 20
@@ -58,11 +60,12 @@ class LoopSchedule(ModulePass):
                 if before is None or prod(before.values.values()) < prod(sizes.values.values()):
                     seen[launch.callee] = sizes
         machine = Machine(self.l1, self.l2, self.l3, self.threads, parts=self.parts)
+        vectors = Vectors(self.bits, self.registers)
         for name, kernel in kernels.items():
             known_sizes = seen.get(name, whole)
             write_parts_out(kernel)
             collapse(kernel, known_sizes)
             write_out(kernel, known_sizes)
             spread(kernel, machine, known_sizes)
-            schedule_kernel(kernel, self.bits, machine, known_sizes, self.amx)
+            schedule_kernel(kernel, vectors, machine, known_sizes, self.amx)
         self.statistics["kernels"] = len(kernels)

@@ -14,9 +14,12 @@ from .promotion import opmath
 from .schedule_matrix import rows_of_block
 from .schedule_products import products_per_load
 from .target import CpuTarget
+from .vectors import Vectors
 
 ROWS = 32
-"""Rows of f32 up to which a weight as linear layers keep it is multiplied faster."""
+"""Rows of f32 up to which a weight as linear layers keep it is multiplied faster by vectors of 512 bits; half as many
+by half as long ones, as of `BYTE_ROWS`.
+"""
 
 BYTE_ROWS = 64
 """The same for a weight of bytes, which ATen writes in the dtype of the rows before."""
@@ -38,14 +41,15 @@ EACH = 1 << 16
 
 SMALL = 1 << 18
 """Products of numbers up to which a call costs more than a kernel: half a microsecond to two of f32 and f64, 15 of
-halves. Of 334 random products up to there (and below `SCATTERED`) 334 took no longer than ATen's by 5 %.
+halves. Of 334 random products up to there (and below `SCATTERED`) 334 took no longer than ATen's by 5 %; with
+vectors of 256 bits, up to half as many, 7 of 130 did.
 """
 
 SCATTERED = 1 << 16
 """The same where what a row reads of the left factor lies far apart."""
 
 PLAIN = 1 << 13
-"""The same for vectors of 256 bits and less, where nothing has been measured: a call is all of the time."""
+"""The same for vectors of less than 256 bits, where nothing has been measured: a call is all of the time."""
 
 UNKNOWN = 1 << 12
 """The same where columns or the inner dim have no known size: other calls may have more."""
@@ -65,7 +69,7 @@ def reason_to_generate(product: Product, target: CpuTarget, size: Callable[[Dim]
 def _small(product: Product, target: CpuTarget, size: Callable[[Dim], int]) -> str | None:
     """Why a product takes less time than a call does. Rows and batches may be more in other calls: tiles stay good."""
     b, m, n, k = product.sizes(size)
-    most = SMALL if target.has_avx512 else PLAIN
+    most = _share(SMALL, target) or PLAIN
     if product.lhs != "k":
         most = min(most, SCATTERED)
     if is_complex(product.dtype) or not (isinstance(product.n, int) and isinstance(product.k, int)):
@@ -81,11 +85,14 @@ def _memory_bound(product: Product, target: CpuTarget, size: Callable[[Dim], int
     if product.batch == 1 and product.n == 1 and product.lhs == "k" and (product.m == 1 or half):
         return "one column reads the matrix at the speed of memory"
     m, n = product.m, product.n
-    if product.dtype == "f64" or not target.has_avx512 or not isinstance(m, int) or not isinstance(n, int):
+    known = isinstance(n, int) and isinstance(product.k, int)
+    if half and target.vector_bits == 256 and known and product.lhs == "k" and product.rhs in "kn":
+        return "ATen has no instructions for halves there"
+    if product.dtype == "f64" or target.vector_bits < 256 or not isinstance(m, int) or not isinstance(n, int):
         return None
     if target.has_amx_bf16 and (reason := _for_matrix_units(product, m, n)) is not None:
         return reason
-    if m > BYTE_ROWS:
+    if m > _share(BYTE_ROWS, target):
         return None
     if product.batch != 1:
         few = m * n * size(product.k) <= EACH or m == 1
@@ -94,11 +101,18 @@ def _memory_bound(product: Product, target: CpuTarget, size: Callable[[Dim], int
         return None
     if m <= HALF_ROWS and half and product.rhs in "kn":
         return "a few rows read the matrix at the speed of memory"
-    if product.rhs != "k" or products_per_load(m, n) < LEAST:
+    if product.rhs != "k" or products_per_load(m, n, Vectors(target.vector_bits, target.registers).sums) < LEAST:
         return None
     if product.stored in ("i8", "u8") and (not half or m <= HALF_ROWS):
         return "a weight of bytes is converted where it is read"
-    return "a few rows read the matrix at the speed of memory" if not half and FEW <= m <= ROWS else None
+    return (
+        "a few rows read the matrix at the speed of memory" if not half and FEW <= m <= _share(ROWS, target) else None
+    )
+
+
+def _share(n: int, target: CpuTarget) -> int:
+    """What holds for vectors of 512 bits, for shorter ones; 0 where these are too short."""
+    return n * target.vector_bits // 512 if target.vector_bits >= 256 else 0
 
 
 MATRIX_ROWS = {"k": 128, "n": 32}

@@ -54,17 +54,14 @@ from .index_simplify import facts
 from .schedule_access import accesses, buffer_of, stride
 from .schedule_blocks import clone, copied, within
 from .schedule_dims import blocked
-from .schedule_products import FEW_SUMS, SUMS
 from .schedule_written import Tile
+from .vectors import Vectors
 
 ROWS = 192
 """Rows of a block at most."""
 
 LIMITED = 64
 """The same where rows look at some of the keys only."""
-
-VECTORS, FEW_VECTORS = 4, 2
-"""Vectors of a tile's columns; the second where there are 16 registers."""
 
 MOST = 12
 """Rows of a tile at most."""
@@ -73,20 +70,20 @@ PART, MIN_PART = 32 << 10, 64
 """Bytes of the right factor that stay in the first cache while all rows meet them; points of the sum at least."""
 
 
-def tile_attention(kernel: KernelOp, bits: int, machine: Machine, hints: Hints, amx: bool = False) -> bool:
+def tile_attention(kernel: KernelOp, vectors: Vectors, machine: Machine, hints: Hints, amx: bool = False) -> bool:
     """Rewrite a kernel that is attention, in place; False where it is none, or not of sizes that are known. With `amx`,
     its products may be for matrix units.
     """
     loops = [o for o in kernel.body.block.ops if isinstance(o, ForOp)]
     nested = [o for o in loops if any(isinstance(i, ForOp) for i in o.body.block.ops)]
-    if len(nested) != 2 or bits < 256:
+    if len(nested) != 2:
         return False
     for row in reversed(tuple(kernel.grid)):
         products = [factors_of(o, row) for o in nested]
         if row.extent == 1 or not is_whole(row) or None in products:
             continue
         if products[0].columns == products[1].reduced:  # pyright: ignore[reportOptionalMemberAccess]
-            _Rewrite(kernel, row, cast("list[Factors]", products), bits // 32, machine, hints, amx).run()
+            _Rewrite(kernel, row, cast("list[Factors]", products), vectors, machine, hints, amx).run()
             return True
     return False
 
@@ -99,13 +96,13 @@ class _Rewrite:
         kernel: KernelOp,
         row: LoopDim,
         products: list[Factors],
-        lanes: int,
+        vectors: Vectors,
         machine: Machine,
         hints: Hints,
         amx: bool,
     ) -> None:
-        self.kernel, self.products, self.lanes = kernel, products, lanes
-        self.sums, self.vectors = (SUMS, VECTORS) if lanes >= 16 else (FEW_SUMS, FEW_VECTORS)
+        self.kernel, self.products, self.lanes = kernel, products, vectors.bits // 32
+        self.sums, self.vectors = vectors.sums, vectors.copies
         self.divisor = divide_later(kernel, products[1])
         keep_weights(kernel, products[1])
         share_buffers(kernel)

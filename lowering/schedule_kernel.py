@@ -31,6 +31,7 @@ from .schedule_dims import best_dim, block_extent, blocked, bytes_of, move_into_
 from .schedule_products import tile_product
 from .schedule_segments import segment
 from .schedule_tiles import gather_first, stage, tile_of
+from .vectors import Vectors
 
 OWN_CODE = frozenset({"transpose", "pack", "matrix"})
 """Loops with one of these have code of their own."""
@@ -65,27 +66,24 @@ SHORT_ROW = 1 << 10
 OFTEN = 4
 """Points of a block that use what is gathered for it, at least."""
 
-REGISTERS = 16
-"""Vector registers that running values of columns may take, of 32."""
 
-
-def schedule_kernel(kernel: KernelOp, bits: int, machine: Machine, hints: Hints, amx: bool = False) -> None:
+def schedule_kernel(kernel: KernelOp, vectors: Vectors, machine: Machine, hints: Hints, amx: bool = False) -> None:
     """Rewrite a kernel in place; with `amx`, products may be for the matrix unit."""
-    if tile_attention(kernel, bits, machine, hints, amx and machine.parts):
+    if tile_attention(kernel, vectors, machine, hints, amx and machine.parts):
         for loop in [o for o in kernel.body.block.ops if isinstance(o, ForOp)]:
-            _vectorize_free(loop, bits, hints)
+            _vectorize_free(loop, vectors, hints)
         set_grain(kernel)
         return
     loops = [o for o in body_ops(kernel.body) if isinstance(o, ForOp)]
-    tiling = tile_product(kernel, bits, machine, hints, amx)
+    tiling = tile_product(kernel, vectors, machine, hints, amx)
     column = tiling.column if tiling is not None else column_dim(kernel, hints) if loops else None
     if not loops:
-        _flat(kernel, bits, hints)
+        _flat(kernel, vectors.bits, hints)
     elif column is not None and not (tiling is not None and tiling.placed):
         columns(kernel, column, machine, hints)
     segment(kernel)
     for loop in [o for o in kernel.body.block.ops if isinstance(o, ForOp) and OWN_CODE.isdisjoint(o.attributes)]:
-        _vectorize(loop, bits, hints, None if tiling is None else tiling.column)
+        _vectorize(loop, vectors, hints, None if tiling is None else tiling.column)
         if tiling is not None and tiling.copies is not None:
             _unroll_sums(loop, tiling.copies, tiling.column is not None)
     _memory(kernel, machine, hints, tiling is not None)
@@ -149,7 +147,7 @@ def _transposed(
 # Vectors
 
 
-def _vectorize(loop: ForOp, bits: int, hints: Hints, column: LoopDim | None = None) -> None:
+def _vectorize(loop: ForOp, vectors: Vectors, hints: Hints, column: LoopDim | None = None) -> None:
     """Order the dims of a loop, and set its vector, lanes and unroll. `column` is the vector where that is decided."""
     ops = list(body_ops(loop.body))
     found = accesses(ops)
@@ -161,7 +159,7 @@ def _vectorize(loop: ForOp, bits: int, hints: Hints, column: LoopDim | None = No
     across = inner and not decided and vector is not None and inner > unit_weight(found, vector)
     if vector is None or not _parallel_stores(found, vector) or across:
         for o in nested:
-            _vectorize(o, bits, hints)
+            _vectorize(o, vectors, hints)
         return
     ordered = any(k.data.startswith("arg") for k in loop.reduce.data) or _scans(ops)
     if not ordered:
@@ -171,25 +169,25 @@ def _vectorize(loop: ForOp, bits: int, hints: Hints, column: LoopDim | None = No
     extent = block_extent(vector)
     if hints.size(extent) < 2:
         return
-    lanes = max(1, bits // _width(ops, found))
+    lanes = max(1, vectors.bits // _width(ops, found))
     if isinstance(extent, int):
         while lanes > 4 and lanes >= 2 * extent:
             lanes //= 2
     loop.attributes["vector"] = StringAttr(vector.name)
     loop.attributes["lanes"] = IntegerAttr(lanes, i64)
-    loop.attributes["unroll"] = IntegerAttr(_unroll(loop, ops, extent, lanes), i64)
+    loop.attributes["unroll"] = IntegerAttr(_unroll(loop, ops, extent, lanes, vectors), i64)
 
 
-def _vectorize_free(loop: ForOp, bits: int, hints: Hints) -> None:
+def _vectorize_free(loop: ForOp, vectors: Vectors, hints: Hints) -> None:
     """Vectorize what has no vectors yet, of a loop and of those in it."""
     if not OWN_CODE.isdisjoint(loop.attributes):
         return
     inside = [o for o in (loop, *body_ops(loop.body)) if isinstance(o, ForOp)]
     if not any("vector" in o.attributes or not OWN_CODE.isdisjoint(o.attributes) for o in inside):
-        _vectorize(loop, bits, hints)
+        _vectorize(loop, vectors, hints)
     elif "vector" not in loop.attributes:
         for o in [o for o in loop.body.block.ops if isinstance(o, ForOp)]:
-            _vectorize_free(o, bits, hints)
+            _vectorize_free(o, vectors, hints)
 
 
 def _unroll_sums(loop: ForOp, copies: int, all: bool) -> None:
@@ -199,12 +197,12 @@ def _unroll_sums(loop: ForOp, copies: int, all: bool) -> None:
             o.attributes["unroll"] = IntegerAttr(copies, i64)
 
 
-def _unroll(loop: ForOp, ops: Sequence[Operation], extent: Dim, lanes: int) -> int:
+def _unroll(loop: ForOp, ops: Sequence[Operation], extent: Dim, lanes: int, vectors: Vectors) -> int:
     """Vectors side by side: chains of a reduction hide each other's latency, columns are read in long runs."""
     cost = sum(op_cost(o) for o in ops)
     states = sum(len(o.results) for o in ops if isinstance(o, ForOp))
     if states and not loop.reduce.data and cost <= 4 and isinstance(extent, int):
-        return max(4 if cost <= 24 else 2, min(REGISTERS // states, extent // lanes))
+        return max(4 if cost <= 24 else 2, min(vectors.values // states, extent // lanes))
     if loop.reduce.data or states:
         return 4 if cost <= 24 else 2
     return 2 if cost <= 40 else 1

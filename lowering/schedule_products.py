@@ -35,12 +35,7 @@ from .schedule_columns import column_dim
 from .schedule_matrix import matrix_product
 from .schedule_rows import in_rows
 from .schedule_written import written_out
-
-SUMS = 24
-"""Vectors of running sums of a tile at most: of 32 registers, the others hold factors."""
-
-FEW_SUMS = 12
-"""The same where there are 16 registers."""
+from .vectors import Vectors
 
 HEAVY = 8
 """Cost of what comes after a sum from which on it is worth a loop of its own: it would be done element by element."""
@@ -70,7 +65,9 @@ class Tiling:
     """Whether the loop along the column is there already."""
 
 
-def tile_product(kernel: KernelOp, bits: int, machine: Machine, hints: Hints, amx: bool = False) -> Tiling | None:
+def tile_product(
+    kernel: KernelOp, vectors: Vectors, machine: Machine, hints: Hints, amx: bool = False
+) -> Tiling | None:
     """Make tiles of a kernel that multiplies matrices, in place, for the matrix unit where there is `amx`. None where
     the kernel is no product.
     """
@@ -80,10 +77,10 @@ def tile_product(kernel: KernelOp, bits: int, machine: Machine, hints: Hints, am
         return None
     if amx and machine.parts and matrix_product(kernel, loop, found, machine, hints):
         return Tiling(None, None)
-    sums = SUMS if bits >= 512 else FEW_SUMS
+    sums = vectors.sums
     vector = column_dim(kernel, hints)
     placed = (
-        in_rows(kernel, loop, found, sums, bits, machine, hints, vector is not None)
+        in_rows(kernel, loop, found, vectors, machine, hints, vector is not None)
         if _rows_remain(found, vector, machine)
         else None
     )
@@ -102,7 +99,8 @@ def tile_product(kernel: KernelOp, bits: int, machine: Machine, hints: Hints, am
         _in_blocks(kernel, loop, found, width, tiles)
     elif tiles:
         side_by_side(kernel, tiles)
-    return Tiling(vector, max(1, min(COPIES, sums // (rows * columns))) if machine.parts else 1)
+    room = sums // (rows * columns) if vector is None else vectors.side_of(rows)
+    return Tiling(vector, max(1, min(COPIES, room)) if machine.parts else 1)
 
 
 def _rows_remain(found: Contraction, vector: LoopDim | None, machine: Machine) -> bool:
@@ -148,7 +146,7 @@ def _tile(rows: Dim, columns: Dim, sums: int) -> tuple[int, int]:
     return max(found, key=lambda t: (t[0] * t[1] / (t[0] + t[1]), t[1]))
 
 
-def products_per_load(rows: Dim, columns: Dim, sums: int = SUMS) -> float:
+def products_per_load(rows: Dim, columns: Dim, sums: int) -> float:
     """How many products of vectors a tile makes of each vector that it loads."""
     r, c = _tile(rows, columns, sums)
     return r * c / (r + c)

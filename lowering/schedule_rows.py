@@ -38,12 +38,10 @@ from .fuse_cost import Hints, Machine
 from .schedule_access import accesses, stride, type_of
 from .schedule_dims import block_extent, blocked, bytes_of
 from .schedule_written import written_out
+from .vectors import Vectors
 
 MOST_ROWS = 12
 """Rows of a tile at most."""
-
-COPIES = 4
-"""Vectors of a row of a tile at most."""
 
 WIDTHS = (256, 192, 128, 96, 64)
 """Columns of a block, where there are more."""
@@ -51,8 +49,10 @@ WIDTHS = (256, 192, 128, 96, 64)
 FEWEST = 32
 """Rows of a block at least where the right factor is copied for it."""
 
-SUM_ACROSS, COPY = 4.0, 8.0
-"""Cycles for the sum over a vector, and to exchange one with others, where a product of vectors takes half a one."""
+SUM_ACROSS, COPY, GATHER = 4.0, 8.0, 0.25
+"""Cycles for the sum over a vector, to exchange one with others, and to gather an element, of which four columns make
+use, where a product of vectors takes half a one.
+"""
 
 
 def column_side(kernel: KernelOp, found: Contraction) -> tuple[tuple[LoopDim, ...], LoopDim] | None:
@@ -68,8 +68,7 @@ def in_rows(
     kernel: KernelOp,
     loop: ForOp,
     found: Contraction,
-    sums: int,
-    bits: int,
+    vectors: Vectors,
     machine: Machine,
     hints: Hints,
     always: bool,
@@ -84,17 +83,17 @@ def in_rows(
     if moved is None or not all(_is_whole(d) for d in (*rows, column, r)):
         return None
     m, n, k = hints.points(rows), hints.size(column.extent), hints.size(r.extent)
-    lanes = max(1, bits // (8 * max(bytes_of(o) for o in accesses(loop.body.block.ops))))
-    copies = max(1, min(COPIES, -(-n // lanes)))
+    lanes = max(1, vectors.bits // (8 * max(bytes_of(o) for o in accesses(loop.body.block.ops))))
+    copies = max(1, min(vectors.copies, -(-n // lanes)))
     least = max(bytes_of(o) for o in moved) * k * lanes if moved else 0
     if moved and (not isinstance(r.extent, int) or not isinstance(column.extent, int) or least > machine.l2 // 4):
         return None
-    if moved and not always and not _gains(m, n, k, lanes):
+    jumps = any(stride(o, r.symbol) not in (0, 1) for o in accesses(loop.body.block.ops))
+    if moved and not always and not _gains(m, n, k, lanes, jumps):
         return None
     width = _width(column, lanes, least, machine)
-    _Rewrite(kernel, loop, found, rows, column).run(
-        moved, width, _tile(rows[-1].extent, max(1, min(MOST_ROWS, sums // copies))), machine, hints, bits
-    )
+    tile = _tile(rows[-1].extent, max(1, min(MOST_ROWS, vectors.sums // copies)))
+    _Rewrite(kernel, loop, found, rows, column).run(moved, width, tile, machine, hints, vectors.bits)
     return column, copies
 
 
@@ -113,9 +112,11 @@ def _across(loop: ForOp, column: LoopDim, r: LoopDim) -> list[LoadOp] | None:
     return found
 
 
-def _gains(m: int, n: int, k: int, lanes: int) -> bool:
-    """Whether vectors along the columns of a copy take less time than sums over vectors along the inner dim."""
-    across = m * n * (-(-k // lanes) * 0.5 + SUM_ACROSS)
+def _gains(m: int, n: int, k: int, lanes: int, jumps: bool) -> bool:
+    """Whether vectors along the columns of a copy take less time than sums over vectors along the inner dim, where the
+    other factor may jump.
+    """
+    across = m * n * (-(-k // lanes) * 0.5 + SUM_ACROSS + jumps * k * GATHER)
     along = -(-n // lanes) * k * (0.5 * m + COPY * -(-m // max(m, FEWEST)))
     return along < across
 

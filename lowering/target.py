@@ -33,6 +33,11 @@ class CpuTarget:
     has_amx_bf16: bool = False
 
     @property
+    def registers(self) -> int:
+        """Vectors that registers hold."""
+        return 32 if self.has_avx512 or self.triple.startswith("aarch64") else 16
+
+    @property
     def key(self) -> str:
         """What machine code depends on; for cache keys."""
         return f"{self.triple}|{self.cpu}|{self.features}"

@@ -1,4 +1,5 @@
 // RUN: lamella-opt %s --split-input-file -p 'aten-choose-products{target=avx512}' | filecheck %s
+// RUN: lamella-opt %s --split-input-file -p 'aten-choose-products{target=avx2}' | filecheck %s --check-prefix AVX2
 
 // A row times a weight, as linear layers keep it, reads the weight once. BLAS does so too where the matrix of f32 lies
 // the other way, if it has more to do than the call costs.
@@ -83,4 +84,20 @@ func.func @main(%q: !sym.t<[1, 8, 64, 32], f32>, %x: !sym.t<[1, 8, s0, 32], f32>
   %0, %1 = aten._scaled_dot_product_flash_attention_for_cpu(%q, %q, %q, is_causal = true) : (!sym.t<[1, 8, 64, 32], f32>, !sym.t<[1, 8, 64, 32], f32>, !sym.t<[1, 8, 64, 32], f32>) -> (!sym.t<[1, 8, 64, 32], f32>, !sym.t<[1, 8, 64], f32>)
   %2, %3 = aten._scaled_dot_product_flash_attention_for_cpu(%x, %x, %x) : (!sym.t<[1, 8, s0, 32], f32>, !sym.t<[1, 8, s0, 32], f32>, !sym.t<[1, 8, s0, 32], f32>) -> (!sym.t<[1, 8, s0, 32], f32>, !sym.t<[1, 8, s0], f32>)
   func.return %0, %2 : !sym.t<[1, 8, 64, 32], f32>, !sym.t<[1, 8, s0, 32], f32>
+}
+
+// -----
+
+// Vectors of 256 bits take half as many rows; ATen has no instructions for halves there.
+
+// CHECK-LABEL: lamella.decisions
+// CHECK-SAME: "aten.mm f32*f32->f32 1x24x1024x1024 kk plain: a kernel, a few rows
+// CHECK-SAME: "aten.mm bf16*bf16->bf16 1x512x1024x1024 kk plain: ATen
+// AVX2-LABEL: 1x24x1024x1024
+// AVX2-SAME:  kk plain: ATen
+// AVX2-SAME: "aten.mm bf16*bf16->bf16 1x512x1024x1024 kk plain: a kernel, ATen has no instructions for halves there"
+func.func @main(%x: !sym.t<[24, 1024], f32>, %w: !sym.t<[1024, 1024], f32, strides=[1, 1024]>, %h: !sym.t<[512, 1024], bf16>, %v: !sym.t<[1024, 1024], bf16, strides=[1, 1024]>) -> (!sym.t<[24, 1024], f32>, !sym.t<[512, 1024], bf16>) {
+  %0 = aten.mm(%x, %w) : (!sym.t<[24, 1024], f32>, !sym.t<[1024, 1024], f32, strides=[1, 1024]>) -> !sym.t<[24, 1024], f32>
+  %1 = aten.mm(%h, %v) : (!sym.t<[512, 1024], bf16>, !sym.t<[1024, 1024], bf16, strides=[1, 1024]>) -> !sym.t<[512, 1024], bf16>
+  func.return %0, %1 : !sym.t<[24, 1024], f32>, !sym.t<[512, 1024], bf16>
 }

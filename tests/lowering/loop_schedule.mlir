@@ -1,5 +1,5 @@
 // RUN: lamella-opt %s --split-input-file -p 'loop-schedule{bits=512}' | filecheck %s
-// RUN: lamella-opt %s --split-input-file -p 'loop-schedule{bits=256}' | filecheck %s --check-prefix AVX2
+// RUN: lamella-opt %s --split-input-file -p 'loop-schedule{bits=256 registers=16}' | filecheck %s --check-prefix AVX2
 
 // Contiguous dims are one, cut into blocks.
 

@@ -1,4 +1,6 @@
 // RUN: lamella-opt %s --split-input-file -p 'loop-schedule{bits=512 threads=2}' | filecheck %s
+// RUN: lamella-opt %s --split-input-file -p 'loop-schedule{bits=256 registers=16 threads=2}' | filecheck %s --check-prefix AVX2
+// RUN: lamella-opt %s --split-input-file -p 'loop-schedule{bits=128 registers=32 threads=2}' | filecheck %s --check-prefix NEON
 
 // A weight as linear layers keep it: vectors along the inner dim, four rows and six columns at once, each element once
 // for all of them. The tiles of the larger factor are outside.
@@ -16,6 +18,12 @@
 // CHECK:      loop.store {{.*}}, %y0[4*t1, 6*t0]
 // CHECK:      loop.store {{.*}}, %y0[4*t1 + 3, 6*t0 + 5]
 // CHECK-NEXT: loop.end
+// AVX2-LABEL: loop.kernel @linear
+// AVX2-SAME:  grid [t0 = 16, t1 = 2]
+// AVX2:       %11 = loop.for [r0 = 512] reduce [add, add, add, add, add, add, add, add, add, add, add, add] attributes {vector = "r0", lanes = 8 : i64, unroll = 1 : i64}
+// NEON-LABEL: loop.kernel @linear
+// NEON-SAME:  grid [t0 = 8, t1 = 2]
+// NEON:       %23 = loop.for [r0 = 512] {{.*}} attributes {vector = "r0", lanes = 4 : i64, unroll = 1 : i64}
 loop.kernel @linear(%x0: !sym.t<[8, 512], f32>, %x1: !sym.t<[48, 512], f32>) outs(%y0: !sym.t<[8, 48], f32>) sizes [] grid [d0 = 8, d1 = 48] {
   %0 = loop.for [r0 = 512] reduce [add] {
     %1 = loop.load %x0[d0, r0] : !sym.t<[8, 512], f32>
@@ -153,6 +161,12 @@ loop.kernel @thirteen(%x0: !sym.t<[13, 32], f32>, %x1: !sym.t<[40, 32], f32>) ou
 // CHECK-SAME:  grid [t0 = floordiv(s0 + {{.*}})]
 // CHECK:         loop.for [c0 = {{.*}}, d1 = 24] attributes {vector = "d1"
 // CHECK:         loop.for [e0 = {{.*}}, d1 = 24] attributes {vector = "d1"
+// AVX2-LABEL: loop.kernel @rows
+// AVX2:         loop.for [{{.*}}] attributes {vector = "d1", lanes = 8 : i64, unroll = 2 : i64}
+// AVX2-NEXT:      %0, %1, %2, %3, %4, %5 = loop.for [r0 = 32]
+// NEON-LABEL: loop.kernel @rows
+// NEON:         loop.for [{{.*}}] attributes {vector = "d1", lanes = 4 : i64, unroll = 4 : i64}
+// NEON-NEXT:      %0, %1, %2, %3, %4, %5 = loop.for [r0 = 32]
 loop.kernel @rows(%x0: !sym.t<[s0, 32], f32>, %x1: !sym.t<[32, 24], f32>) outs(%y0: !sym.t<[s0, 24], f32>) sizes [s0] grid [d0 = s0, d1 = 24] {
   %0 = loop.for [r0 = 32] reduce [add] {
     %1 = loop.load %x0[d0, r0] : !sym.t<[s0, 32], f32>

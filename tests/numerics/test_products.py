@@ -140,6 +140,20 @@ def test_what_is_not_finite_stays_in_its_row_and_column(value: float) -> None:
     check(torch.mm, (x, w))
 
 
+@pytest.mark.parametrize("target", ["baseline", "avx2", "avx512"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("layout", ["kk", "kn", "mk"])
+def test_tiles_of_other_machines(target: str, dtype: torch.dtype, layout: str) -> None:
+    """Registers of other sizes, and other numbers of them; the machine of the tests has them too."""
+    torch.manual_seed(0)
+    options = {**EVERY, "target": target}
+    for m, k, n in ((1, 70, 33), (5, 200, 64), (16, 96, 80), (37, 40, 200)):
+        x = torch.randn(m, k) if layout[0] == "k" else torch.randn(k, m).t()
+        w = torch.randn(n, k).t() if layout[1] == "k" else torch.randn(k, n)
+        bias = torch.randn(n).to(dtype)
+        check(lambda x, w, b: F.gelu(torch.addmm(b, x, w)), (x.to(dtype), w.to(dtype), bias), options)
+
+
 def test_a_sequence_of_rows_keeps_its_dims_and_results_may_be_views() -> None:
     torch.manual_seed(0)
     w, b = torch.randn(40, 48), torch.randn(40)
