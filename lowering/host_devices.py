@@ -7,9 +7,10 @@ loaded. Its arguments are in words of the frame, used by every launch: the drive
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAttr, i32, i64
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, IntegerAttr, ModuleOp, StringAttr, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import expr, host
@@ -29,8 +30,34 @@ GRID, SIZES = "lamella.grid", "lamella.sizes"
 SEGMENTS = "lamella.segments"
 """The attribute of a function for several launches at once (tt_segments): how many."""
 
+PLACES = "lamella.places"
+"""The attribute of such a function that says where each buffer's address is (`Segments`)."""
+
 SCRATCH_POINTERS = 2
 """Arguments that Triton adds to those of a kernel."""
+
+
+@dataclass(frozen=True)
+class Segments:
+    """A function for several launches of a kernel (tt_segments).
+
+    `places`: for each buffer of the kernel which of a launch's own addresses it is, or -1 - i for the common one i.
+    """
+
+    count: int
+    places: tuple[int, ...]
+
+    @property
+    def own(self) -> int:
+        return max(self.places) + 1
+
+    @property
+    def common(self) -> int:
+        return -min(0, *self.places)
+
+    def buffer(self, place: int) -> int:
+        """The first buffer at a place."""
+        return self.places.index(place)
 
 
 def gpu_index(type: TensorType) -> int | None:
@@ -69,14 +96,15 @@ class GpuKernels:
         self.grids: dict[str, tuple[IndexAttr, IndexAttr]] = {}
         self.narrow: set[str] = set()
         """Those that take sizes of 32 bits."""
-        self.segments: dict[str, int] = {}
-        """Those that have a function for several launches at once: for how many."""
+        self.segments: dict[str, Segments] = {}
+        """Those that have a function for several launches at once."""
         for op in module.ops:
             if GRID in op.attributes:
                 name = cast(StringAttr, op.properties["sym_name"]).data
                 if isinstance(several := op.attributes.get(SEGMENTS), IntegerAttr):
                     name = name.removesuffix("_together")
-                    self.segments[name] = several.value.data
+                    places = (cast("IntegerAttr[Any]", n) for n in cast(ArrayAttr[Any], op.attributes[PLACES]))
+                    self.segments[name] = Segments(several.value.data, tuple(n.value.data for n in places))
                 self.grids[name] = cast(Any, (op.attributes[GRID], op.attributes[SIZES]))
                 if i32 in cast(FunctionType, op.properties["function_type"]).inputs.data:
                     self.narrow.add(name)
@@ -104,10 +132,13 @@ class Gpus:
         self.places = SCRATCH_POINTERS
         """Arguments that a launch has at most."""
         for op in launches:
-            name, n = self._function(op)
-            self.used[name] = (launch_device(op), n * len(op.operands), int(op.callee in kernels.narrow))
-            words = n * (len(op.operands) + len(op.sizes)) + (n if n > 1 else 0)
-            self.places = max(self.places, words + SCRATCH_POINTERS)
+            name, several = self._function(op)
+            buffers, numbers = len(op.operands), len(op.sizes)
+            if several is not None:
+                buffers = several.count * several.own + several.common
+                numbers = several.count * (numbers + 1)
+            self.used[name] = (launch_device(op), buffers, int(op.callee in kernels.narrow))
+            self.places = max(self.places, buffers + numbers + SCRATCH_POINTERS)
         self.streams: dict[int, SSAValue] = {}
         self.current: int | None = None
 
@@ -137,11 +168,11 @@ class Gpus:
             self.frame.checked("lamella_cuda_use", self.frame.i32(device), self.guard)
             self.current = device
 
-    def _function(self, op: host.LaunchOp) -> tuple[str, int]:
-        """The function that a launch takes, and how many launches that is for."""
-        if isinstance(op.parent_op(), host.TogetherOp) and (n := self.kernels.segments.get(op.callee)):
-            return f"{op.callee}_together", n
-        return op.callee, 1
+    def _function(self, op: host.LaunchOp) -> tuple[str, Segments | None]:
+        """The function that a launch takes, and how it takes several."""
+        if isinstance(op.parent_op(), host.TogetherOp) and (found := self.kernels.segments.get(op.callee)):
+            return f"{op.callee}_together", found
+        return op.callee, None
 
     def launch(self, op: host.LaunchOp, data: Sequence[SSAValue]) -> None:
         """Launches the kernel on its buffers, which lie at `data`."""
@@ -155,26 +186,31 @@ class Gpus:
         for op in launches:
             by_name.setdefault(op.callee, []).append(op)
         for same in by_name.values():
-            name, n = self._function(same[0])
-            if n == 1:
+            name, several = self._function(same[0])
+            if several is None:
                 for op in same:
                     self.launch(op, [data(v) for v in op.operands])
                 continue
-            for i in range(0, len(same), n):
-                self._launch_segments(name, n, same[i : i + n], data)
+            for i in range(0, len(same), several.count):
+                self._launch_segments(name, several, same[i : i + several.count], data)
 
     def _launch_segments(
-        self, name: str, n: int, launches: Sequence[host.LaunchOp], data: Callable[[SSAValue], SSAValue]
+        self,
+        name: str,
+        several: Segments,
+        launches: Sequence[host.LaunchOp],
+        data: Callable[[SSAValue], SSAValue],
     ) -> None:
-        """At most `n` launches at once. Those that are missing come after the last program."""
-        frame, b = self.frame, self.frame.b
+        """At most as many launches at once. Those that are missing come after the last program."""
+        frame, b, n = self.frame, self.frame.b, several.count
         total = b.constant(0, i64)
         first: list[SSAValue] = []
         for op in launches:
             first.append(total)
             total = b.add(total, frame.number(self.kernels.programs(op)[0]))
         filled = [*launches, *[launches[-1]] * (n - len(launches))]
-        buffers = [data(v) for op in filled for v in op.operands]
+        buffers = [data(op.operands[several.buffer(i)]) for op in filled for i in range(several.own)]
+        buffers += [data(launches[0].operands[several.buffer(-1 - i)]) for i in range(several.common)]
         sizes = [frame.number(e) for op in filled for e in op.sizes]
         first += [total] * (n - len(launches))
         one = b.constant(1, i64)

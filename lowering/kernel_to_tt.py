@@ -29,7 +29,7 @@ from ..dialects.host import LaunchOp, TogetherOp
 from ..dialects.loop import IndexAttr, KernelOp, LoopDim, StoreOp, body_ops
 from ..dialects.tensor import TensorType
 from .address import multiple_of
-from .host_devices import SEGMENTS, gpu_index, on_gpu
+from .host_devices import PLACES, SEGMENTS, Segments, gpu_index, on_gpu
 from .tile_contraction import TILED
 from .tile_extent import at_most
 from .tile_order import REVERSE
@@ -91,27 +91,32 @@ def triton_functions(kernel: KernelOp) -> list[tt.FuncOp]:
     return found
 
 
-def triton_function(kernel: KernelOp, segments: int = 1) -> tt.FuncOp:
+def triton_function(kernel: KernelOp, segments: Segments | None = None) -> tt.FuncOp:
     """The function of a kernel, or of several launches of it (tt_segments). Raises KernelError for what has no code."""
     arguments = kernel.body.block.args
     sizes: list[sympy.Symbol] = list(kernel.sizes)
     pointers: list[Attribute] = [tt.pointer(memory_element(cast(TensorType, a.type))) for a in arguments]
-    numbers = segments * len(sizes) + (segments if segments > 1 else 0)
-    types: list[Attribute] = [*pointers * segments, *[i32] * numbers]
+    hints = [a.name_hint for a in arguments]
+    name, times = kernel.sym_name.data, 1
+    if segments is not None:
+        name, times = f"{name}_together", segments.count
+        own = [*range(segments.own)] * times
+        places = list(map(segments.buffer, [*own, *range(-1, -1 - segments.common, -1)]))
+        pointers, hints = [pointers[i] for i in places], [hints[i] for i in places]
+    numbers = times * len(sizes) + (times if segments is not None else 0)
     known: dict[str, Attribute] = {} if UNALIGNED in kernel.attributes else {"tt.divisibility": _ALIGNED}
-    facts = [*[known] * (segments * len(pointers)), *[dict[str, Attribute]()] * numbers]
-    name = kernel.sym_name.data if segments == 1 else f"{kernel.sym_name.data}_together"
-    function = tt.FuncOp.make(name, types, arg_attrs=facts, location=kernel.location)
+    facts = [*[known] * len(pointers), *[dict[str, Attribute]()] * numbers]
+    function = tt.FuncOp.make(name, [*pointers, *[i32] * numbers], arg_attrs=facts, location=kernel.location)
     entry = function.body.block
-    hints = [a.name_hint for a in arguments] * segments + [s.name for s in sizes] * segments
-    for hint, new in zip(hints, entry.args, strict=False):
+    for hint, new in zip(hints + [s.name for s in sizes] * times, entry.args, strict=False):
         new.name_hint = hint
     b = TtBuilder(entry)
     b.location = kernel.location
     given, start = list(entry.args), None
-    if segments > 1:
-        *given, start = _segment(b, entry.args, segments, len(arguments), len(sizes))
-        function.attributes[SEGMENTS] = IntegerAttr(segments, i64)
+    if segments is not None:
+        *given, start = _segment(b, entry.args, segments, len(sizes))
+        function.attributes[SEGMENTS] = IntegerAttr(times, i64)
+        function.attributes[PLACES] = ArrayAttr(IntegerAttr(n, i64) for n in segments.places)
     env = {s: Place(Number(v, MOST)) for s, v in zip(sizes, given[len(arguments) :], strict=True)}
     body = KernelBody(b, dict(zip(arguments, given, strict=False)), env)
     warps = cast("IntegerAttr[Any]", kernel.attributes.get("warps", IntegerAttr(4, i64)))
@@ -141,15 +146,15 @@ def _program(b: TtBuilder) -> SSAValue:
     return b.pure(tt.GetProgramIdOp, (), i32, {"axis": IntegerAttr(0, i32)})
 
 
-def _segment(b: TtBuilder, args: Sequence[SSAValue], segments: int, buffers: int, sizes: int) -> list[SSAValue]:
+def _segment(b: TtBuilder, args: Sequence[SSAValue], segments: Segments, sizes: int) -> list[SSAValue]:
     """The buffers and sizes of this program's launch, and its first program."""
-    numbers = args[segments * buffers :]
-    first = numbers[segments * sizes :]
-    sets = [
-        [*args[k * buffers : (k + 1) * buffers], *numbers[k * sizes : (k + 1) * sizes], first[k]]
-        for k in range(segments)
-    ]
-    return choose(b, _program(b), first, sets)
+    count, own = segments.count, segments.own
+    common = args[count * own :][: segments.common]
+    numbers = args[count * own + len(common) :]
+    first = numbers[count * sizes :]
+    sets = [[*args[k * own : (k + 1) * own], *numbers[k * sizes : (k + 1) * sizes], first[k]] for k in range(count)]
+    chosen = choose(b, _program(b), first, sets)
+    return [*(chosen[n] if n >= 0 else common[-1 - n] for n in segments.places), *chosen[own:]]
 
 
 def _programs(kernel: KernelOp) -> Dim:

@@ -367,7 +367,7 @@ def update(sizes: Sequence[int]) -> str:
         ([4096, 64, 16, 1024], 1),
         ([5, 700, 3, 33], 1),
         ([64, 5, 0, 32, 7], 2),  # lengths that are multiples of 16, and others; nothing to do for one
-        ([16 * (1 + i % 3) for i in range(50)], 4),  # of four buffers 16 to a launch
+        ([16 * (1 + i % 3) for i in range(50)], 2),  # 32 to a launch: two addresses of each, and a common one
     ],
 )
 def test_launches_of_one_kernel_are_one(gpu: InterpretedGpu, sizes: Sequence[int], launches: int) -> None:
