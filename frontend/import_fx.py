@@ -212,6 +212,8 @@ class Importer:
         add_known_sizes(self, node, op, value)
         if cls.schema.mutates or cls.schema.is_view:
             self.track_aliases(op, args)
+        elif target is _UNSAFE_VIEW:
+            self.root[op.results[0]] = self.root.get(op.operands[0], op.operands[0])
 
     def reads_data(self, target: Any, value: Any) -> bool:
         """Whether a scalar is the result of an operator on data, and not known from sizes."""
@@ -386,6 +388,8 @@ _SIZE_OPS = frozenset(
 
 
 _TO_COPY = aten._to_copy.default
+_UNSAFE_VIEW = aten._unsafe_view.default
+"""How AOTAutograd writes a view of what nobody else sees; here it is its operand, or the same memory."""
 _SAME_AS: dict[Any, Any] = {
     torch.ops.prims.convert_element_type.default: aten._to_copy.default,
     aten._conj.default: aten._conj_physical.default,

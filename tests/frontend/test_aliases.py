@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -286,3 +287,28 @@ def test_results_that_are_one_tensor_seen_twice(dynamic: bool) -> None:
         assert a.data_ptr() == b.data_ptr() == c.data_ptr()
         a.unsqueeze_(0).zero_()
         assert b.shape == c.shape == (2, 3) and not b.any() and not c.any()
+
+
+def _negated(x: Tensor) -> Any:
+    y = x.t().reshape(-1)
+    return y.neg_(), y.movedim(0, -1)
+
+
+def _seen_before(x: Tensor) -> Any:
+    y = x.t().reshape(-1)
+    z = y.movedim(0, -1)
+    return y.neg_(), z, z, y.view_as(y)
+
+
+@pytest.mark.parametrize("f", [_negated, _seen_before])
+def test_what_is_written_in_place_and_its_views_are_tensors_of_their_own(f: Callable[[Tensor], Any]) -> None:
+    """AOTAutograd writes these views as `_unsafe_view`."""
+    x = torch.randn(3, 4)
+    expected, found = f(x), lamella.compile(f, options={"cache": False})(x)
+    for results in (expected, found):
+        assert len({t.data_ptr() for t in results}) == 1
+    for i, j in itertools.product(range(len(expected)), repeat=2):
+        assert (expected[i] is expected[j]) == (found[i] is found[j])
+    torch.testing.assert_close(found, expected)
+    found[0].unsqueeze_(0)
+    assert found[1].shape == expected[1].shape
