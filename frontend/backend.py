@@ -33,6 +33,7 @@ from .torch_compat import (
     leaves_nothing_to_do,
     real_tensors,
     says_all,
+    with_effects,
 )
 
 # What only a graph that is compiled needs is imported then: one that AOTAutograd has in its cache needs no IR.
@@ -221,7 +222,8 @@ class Backend:
         run, recording = self._recorded(kind, compilation, plan, recipe)
         self.tell(kind, graph, compilation, "", recording, with_rest(steps | compilation.times, whole["all"]))
         direct = kind == "inference" and leaves_nothing_to_do(graph)
-        compiled = CompiledGraph(run, recipe, imported.constants, direct, written, _stays(compilation.calls))
+        stays = _stays(graph, compilation.calls)
+        compiled = CompiledGraph(run, recipe, imported.constants, direct, written, stays)
         if kind == "backward" and self.cacheable and (release := hold_cached()) is not None:
             compiled.before_first_call(release)
         return compiled
@@ -316,9 +318,13 @@ def with_settings(options: Options) -> Options:
     return replace(options, deterministic=torch.are_deterministic_algorithms_enabled())
 
 
-def _stays(calls: Iterable[Call]) -> str:
-    """Why a compiled graph is not kept for other processes: what it calls is found among the objects of this one."""
-    return "it calls kernels of the user's" if any(call.name == "lamella.triton_kernel" for call in calls) else ""
+def _stays(graph: GraphModule, calls: Iterable[Call]) -> str:
+    """Why a compiled graph is not kept: what it calls is found among the objects of this process, or AOTAutograd calls
+    it without its tokens once it is in the cache (torch 2.13).
+    """
+    if any(call.name == "lamella.triton_kernel" for call in calls):
+        return "it calls kernels of the user's"
+    return "tokens order its calls" if any(node.target is with_effects for node in graph.graph.nodes) else ""
 
 
 def _input_names(graph: GraphModule) -> list[str]:

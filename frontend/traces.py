@@ -32,6 +32,8 @@ from .identities import Identities, Unknown, code_hash, file_hash, named, of_lib
 
 _HOOKS, _WHOLE = "EMPTY_NN_MODULE_HOOKS_DICT", "__compiled_fn"
 _ID = re.compile(r"(check_(?:obj|type)_id\(.*), (\d+)\)")
+_NUMBERED = re.compile(r"_(\d{1,6})$")
+"""Names that TorchDynamo makes unique by a number alone; others end in 12 digits, hexadecimal ones."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _REMARKS = ("  # ", " (HINT: ")
 _GUARDS_WITH_OBJECTS = ("value",)
@@ -343,7 +345,17 @@ def _install(trace: Trace, frame: Frame) -> list[str]:
     }
     installed = [name for name in wanted if name not in frame.scope]
     frame.scope.update(wanted)
+    _pass_over(installed)
     return installed
+
+
+def _pass_over(names: Sequence[str]) -> None:
+    """Have TorchDynamo, which numbers the globals it adds, give none of these names itself."""
+    from torch._dynamo.bytecode_transformation import unique_id
+
+    most = max((int(found[1]) for name in names if (found := _NUMBERED.search(name))), default=-1)
+    while int(unique_id("").removeprefix("_")) < most:
+        pass
 
 
 def _find(module: str, qualname: str) -> Any:

@@ -360,8 +360,12 @@ def test_inner_sizes_in_other_words() -> None:
 
 
 @pytest.mark.skipif(torch.__version__ < "2.13", reason="torch 2.11 leaves the check out of what it traces")
-def test_singular_matrix_raises() -> None:
+@pytest.mark.parametrize("cache", [False, True])
+def test_singular_matrix_raises(cache: bool) -> None:
+    """Checks are ordered by tokens, without which AOTAutograd calls what it has put in its cache."""
     torch._dynamo.reset()
-    inverse = torch.compile(torch.linalg.inv, backend="lamella", options={"cache": False})
+    inverse = torch.compile(torch.linalg.inv, backend="lamella", options={"cache": cache})
+    x = torch.eye(3) * 4
+    torch.testing.assert_close(inverse(x), torch.linalg.inv(x))
     with pytest.raises(torch._C._LinAlgError, match="singular"):
         inverse(torch.zeros(3, 3))

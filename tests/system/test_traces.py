@@ -344,6 +344,27 @@ class Scaled(nn.Module):
 HELPER = "def by(x):\n    return x.shape[0] * 2\n"
 
 
+NEIGHBOURS = """
+import sys, torch
+def first(x):
+    return x.sin() + 1
+def second(x):
+    return x.cos() + float(sys.argv[1])
+for function in (first, second):
+    x = torch.randn(4)
+    torch.testing.assert_close(torch.compile(function, backend="lamella")(x), function(x))
+print(torch._dynamo.utils.counters["lamella"]["traces reused"])
+"""
+
+
+def test_a_function_beside_one_that_is_not_traced(tmp_path: Path) -> None:
+    """TorchDynamo numbers what it adds to their globals, from 0 in each process."""
+    (tmp_path / "program.py").write_text(NEIGHBOURS)
+    for number, reused in (("1", "0"), ("2", "1"), ("3", "1")):
+        command = [sys.executable, str(tmp_path / "program.py"), number]
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == [reused]
+
+
 def test_processes(tmp_path: Path) -> None:
     files = {"program.py": PROGRAM, "part.py": PART, "helper.py": HELPER}
     for name, text in files.items():
