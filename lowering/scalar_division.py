@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from xdsl.dialects import llvm
-from xdsl.dialects.builtin import f64
+from xdsl.dialects import arith, llvm, math
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, f64
 from xdsl.ir import Operation, SSAValue
 
+from ..dialects.loop import ForOp, LoadOp, StoreOp, YieldOp
 from .llvm_builder import element_of, lanes_of
 from .llvm_properties import NO_FLAGS
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def divide_floats(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
-    """x / y; where all lanes share y, by its reciprocal, and then as exactly as a division by Markstein's correction.
+    """x / y; where all lanes share y, by its reciprocal, and then as exactly as a division by Markstein's correction,
+    unless that is of no use (`_needs_all_digits`).
 
     q = x * (1 / y);  q + (x - q * y) * (1 / y)
     """
@@ -24,17 +26,40 @@ def divide_floats(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
     lanes, type = lanes_of(x), element_of(x)
     if lanes == 1 or lanes_of(y) > 1 or not s.target.has_fma:
         return b.fdiv(x, y)
-    # 1 / y must not overflow: both are scaled where y is so small
-    tiny, scale = (2.0**-900, 2.0**512) if type == f64 else (2.0**-100, 2.0**64)
-    small = b.fcmp("olt", b.intrinsic("fabs", (y,), type), s.same(tiny, y))
-    factor = b.select(small, s.same(scale, y), s.same(1.0, y))
+    # neither 1 / y may overflow nor lose digits: both are scaled where y is so small or large
+    small, large, scale = (2.0**-900, 2.0**900, 2.0**512) if type == f64 else (2.0**-100, 2.0**100, 2.0**64)
+    size = b.intrinsic("fabs", (y,), type)
+    one = s.same(1.0, y)
+    factor = b.select(b.fcmp("ogt", size, s.same(large, y)), s.same(1 / scale, y), one)
+    factor = b.select(b.fcmp("olt", size, s.same(small, y)), s.same(scale, y), factor)
     y = b.fmul(y, factor)
-    x, y, inverse = (b.splat(z, lanes) for z in (b.fmul(x, factor), y, b.fdiv(s.same(1.0, y), y)))
+    x, y, inverse = (b.splat(z, lanes) for z in (b.fmul(x, factor), y, b.fdiv(one, y)))
     quotient = b.pure(llvm.FMulOp, (x, inverse), x.type, NO_FLAGS)
+    if not _needs_all_digits(op):
+        return quotient
     rest = b.intrinsic("fma", (b.pure(llvm.FNegOp, (quotient,), x.type, NO_FLAGS), y, x), x.type)
     exact = b.intrinsic("fma", (rest, inverse, quotient), x.type)
     # with infinities the rest is not a number, and the correction of a zero has no sign
     return b.select(b.fcmp("one", exact, s.same(0.0, exact)), exact, quotient)
+
+
+def _needs_all_digits(op: Operation) -> bool:
+    """Whether a quotient is neither rounded to 16 bits and no more, nor a softmax's: the share of an exponential, which
+    has an error of its own, in the sum of such.
+    """
+    uses = [use.operation for use in op.results[0].uses]
+    if uses and all(
+        isinstance(o, arith.TruncFOp) and isinstance(o.result.type, (BFloat16Type, Float16Type)) for o in uses
+    ):
+        return False
+    share, total = (v.owner for v in op.operands)
+    if not isinstance(total, ForOp) or not isinstance(share, LoadOp) or len(total.res) != len(total.reduce.data):
+        return True
+    k = total.res.index(op.operands[1])
+    term = cast(YieldOp, total.body.block.last_op).values[k]
+    stores = [use.operation for use in share.source.uses if isinstance(use.operation, StoreOp)]
+    stored = [o.value for o in stores]
+    return total.reduce.data[k].data != "add" or not isinstance(term.owner, math.ExpOp) or stored != [term]
 
 
 def _safe_divisor(s: ScalarCode, x: SSAValue, y: SSAValue, signed: bool) -> tuple[SSAValue, SSAValue | None]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import sympy
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, UnitAttr, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, i64
+from xdsl.ir import Attribute, Operation
 
 from ..dialects import expr
 from ..dialects.expr import Dim
@@ -24,10 +24,11 @@ from ..dialects.loop import (
 )
 from .fuse_cost import BYTES_PER_OP, Hints, Machine
 from .fuse_graph import op_cost
-from .schedule_access import Access, accesses, buffer_of, stride
+from .schedule_access import Access, accesses, stride
 from .schedule_attention import tile_attention
 from .schedule_columns import column_dim, columns
 from .schedule_dims import best_dim, block_extent, blocked, bytes_of, move_into_loop, unit_weight
+from .schedule_memory import memory
 from .schedule_products import tile_product
 from .schedule_segments import segment
 from .schedule_tiles import gather_first, stage, tile_of
@@ -47,21 +48,6 @@ LONG = 32
 
 GRAIN = 64 << 10
 """Bytes of work, arithmetic included, below which another thread does not pay."""
-
-PREFETCH = 4096
-"""Bytes ahead at which streams are prefetched."""
-
-TILES_AHEAD = 8192
-"""The same in products, where several rows are read side by side: past the tile."""
-
-FEW_FLOPS = 4
-"""Operations for each byte up to which a product is read from memory, not computed."""
-
-ROWS_AHEAD = 4
-"""Rows ahead at which columns are prefetched, where a row is so long that the machine does not see the next one."""
-
-SHORT_ROW = 1 << 10
-"""Bytes of a tile's row up to which the machine does not see the next one either, which is further away."""
 
 OFTEN = 4
 """Points of a block that use what is gathered for it, at least."""
@@ -86,7 +72,7 @@ def schedule_kernel(kernel: KernelOp, vectors: Vectors, machine: Machine, hints:
         _vectorize(loop, vectors, hints, None if tiling is None else tiling.column)
         if tiling is not None and tiling.copies is not None:
             _unroll_sums(loop, tiling.copies, tiling.column is not None)
-    _memory(kernel, machine, hints, tiling is not None)
+    memory(kernel, machine, hints, tiling is not None)
     set_grain(kernel)
 
 
@@ -244,83 +230,7 @@ def _scalar_bits(t: Attribute) -> int:
     return 8 * getattr(t, "size", 4)
 
 
-# Memory and threads
-
-
-def _memory(kernel: KernelOp, machine: Machine, hints: Hints, is_product: bool) -> None:
-    """Stream outputs of kernels that no cache holds, and fetch ahead what is read once and in order, and what tiles of
-    rows and columns are written to.
-    """
-    args = set(kernel.body.block.args)
-    loaded = {buffer_of(a) for a in accesses(body_ops(kernel.body)) if isinstance(a, LoadOp)}
-    total = sum(hints.bytes(v) for v in args)
-    far = TILES_AHEAD if is_product else PREFETCH
-    near = machine.l1 if is_product and _reads_once(kernel, hints) else machine.l2
-    if total <= near:
-        return
-    seen: set[SSAValue] = set()
-    loops = [o for o in kernel.body.block.ops if isinstance(o, ForOp)]
-    for loop in loops if is_product else _streaming(loops):
-        found = [a for a in accesses(body_ops(loop.body)) if buffer_of(a) in args]
-        vector = loop.attributes.get("vector")
-        d = expr.symbol(vector.data) if isinstance(vector, StringAttr) else None
-        for a in found:
-            if d is None or stride(a, d) != 1 or a.indices:
-                continue
-            buffer = buffer_of(a)
-            if isinstance(a, StoreOp):
-                if buffer not in loaded and a.combine is None and total > machine.l3 < 4 * hints.bytes(buffer):
-                    a.attributes["nontemporal"] = UnitAttr()
-                elif (step := _row_step(a, loop)) is not None and 2 * hints.bytes(buffer) > near:
-                    _prefetch(a, expr.normal(step * ROWS_AHEAD))  # pyright: ignore[reportOperatorIssue]
-            elif buffer not in seen and 2 * hints.bytes(buffer) > near:
-                # later loops find in the cache what the first one has read
-                _prefetch(a, _ahead(a, loop, far))
-        seen.update(map(buffer_of, found))
-
-
-def _reads_once(kernel: KernelOp, hints: Hints) -> bool:
-    """Whether a product takes as long as its matrix is read: between two calls a model reads other ones, so that the
-    second-level cache no longer has it.
-    """
-    found = (kernel.attributes.get(name) for name in ("flops", "bytes"))
-    flops, moved = (hints.size(a[0]) if isinstance(a, IndexAttr) else 0 for a in found)
-    return flops <= FEW_FLOPS * moved
-
-
-def _streaming(ops: Iterable[Operation]) -> Iterator[ForOp]:
-    """The outermost loops with vectors; of a loop without any, itself."""
-    for loop in (o for o in ops if isinstance(o, ForOp)):
-        inner = [o for o in body_ops(loop.body) if isinstance(o, ForOp) and "vector" in o.attributes]
-        if "vector" in loop.attributes or not inner:
-            yield loop
-        else:
-            yield from _streaming(loop.body.block.ops)
-
-
-def _ahead(a: LoadOp, loop: ForOp, far: int) -> Dim:
-    """How many bytes ahead a load is prefetched: along the vector, or some rows where it runs over columns or tiles."""
-    inner = a.parent_op()
-    if inner is loop or not isinstance(inner, ForOp):
-        row = _row_step(a, loop)
-        return far if row is None else expr.normal(row * ROWS_AHEAD)  # pyright: ignore[reportOperatorIssue]
-    step = stride(a, inner.dims[-1].symbol)
-    return far if step in (None, 0, 1) else expr.normal(step * bytes_of(a) * ROWS_AHEAD)  # pyright: ignore
-
-
-def _row_step(a: Access, loop: ForOp) -> Dim | None:
-    """Bytes from a row of a tile to the next one; None where rows are long, or lie close together."""
-    if len(loop.dims) < 2:
-        return None
-    row, step = block_extent(loop.dims[-1]), stride(a, loop.dims[-2].symbol)
-    if not isinstance(row, int) or row * bytes_of(a) > SHORT_ROW or step is None:
-        return None
-    far = expr.normal(step * bytes_of(a))  # pyright: ignore[reportOperatorIssue]
-    return None if isinstance(far, int) and abs(far) <= SHORT_ROW else far
-
-
-def _prefetch(a: Access, ahead: Dim) -> None:
-    a.attributes["prefetch"] = IntegerAttr(ahead, i64) if isinstance(ahead, int) else IndexAttr.get([ahead])
+# Threads
 
 
 def set_grain(kernel: KernelOp) -> None:

@@ -2,7 +2,8 @@
 
 Inlined, they neither spill the registers around a call nor wait for one. Each function says its largest error in units
 in the last place, as measured over all exponents by `tests/lowering/test_vector_math.py`.
-Polynomials: Cephes (S. Moshier) for exp and log, SLEEF (N. Shibata) for exp2.
+Polynomials: Cephes (S. Moshier) for expm1 and log, SLEEF (N. Shibata) for exp2; for exp least squares on Chebyshev
+nodes, relative to the function.
 """
 
 from xdsl.dialects.builtin import IntegerType, i32
@@ -41,12 +42,21 @@ def _power_of_two(n: Value, like: Value) -> Value:
 
 
 def _scale(y: Value, n: Value, rounded: Value) -> Value:
-    """y * 2**n for -150 <= n <= 128, rounded once where the result is denormal."""
-    if y.b.target.has_avx512 and y.width in (4, 8, 16):
+    """y * 2**n for -150 <= n <= 128, and any n where y is 0; rounded once where the result is denormal."""
+    if _has_scalef(y):
         return _scalef(y, n)
     exponent = rounded.bits() - _ROUNDER_BITS
     half = exponent >> 1
     return y * _power_of_two(half, y) * _power_of_two(exponent - half, y)
+
+
+def _has_scalef(y: Value) -> bool:
+    return y.b.target.has_avx512 and y.width in (4, 8, 16)
+
+
+def _bounded(x: Value, low: float) -> Value:
+    """x, not below the bound where `_scale` of 0 needs it."""
+    return x if _has_scalef(x) else x.at_least(low)
 
 
 def _scalef(y: Value, n: Value) -> Value:
@@ -59,22 +69,24 @@ def _scalef(y: Value, n: Value) -> Value:
 
 
 def exp(x: Value) -> Value:
-    """e**x; 1.0 ulp."""
-    # Beyond the bounds the result is inf or 0 all the same, and n stays in range. A 0 that comes from scaling would
-    # take as long as a denormal does, some hundred cycles: rows with -inf in them, as masks make, are full of these.
-    r, n, rounded = _reduce(x.at_most(89.0).at_least(-104.0))
-    return _scale((x < -104.0).select(x.like(0.0), _expm1_reduced(r) + 1.0), n, rounded)
+    """e**x; 0.9 ulp."""
+    # Beyond the bounds the result is inf or 0 all the same. A 0 that comes from scaling would take as long as a
+    # denormal does, some hundred cycles: rows with -inf in them, as masks make, are full of these.
+    none = x < -104.0
+    r, n, rounded = _reduce(_bounded(x.at_most(89.0), -104.0))
+    p = r.poly(1.38204126e-3, 8.36867746e-3, 4.16682698e-2, 1.66665211e-1, 4.9999994e-1, 1.0, 1.0)
+    return _scale(none.select(p.like(0.0), p), n, rounded)
 
 
 def exp2(x: Value) -> Value:
     """2**x; 0.9 ulp."""
     none = x < -151.0
-    x = x.at_most(129.0).at_least(-151.0)
+    x = _bounded(x.at_most(129.0), -151.0)
     rounded = x + _ROUNDER
     n = rounded - _ROUNDER
     r = x - n
-    p = r.poly(1.535920892e-4, 1.339262701e-3, 9.618384764e-3, 5.550347269e-2, 2.402264476e-1, 6.931471825e-1)
-    return _scale(none.select(x.like(0.0), p.fma(r, 1.0)), n, rounded)
+    p = r.poly(1.535920892e-4, 1.339262701e-3, 9.618384764e-3, 5.550347269e-2, 2.402264476e-1, 6.931471825e-1, 1.0)
+    return _scale(none.select(p.like(0.0), p), n, rounded)
 
 
 def expm1(x: Value) -> Value:

@@ -44,6 +44,37 @@ def test_quotients_by_what_all_lanes_share(dtype: str, target: str) -> None:
     assert torch.equal(y.signbit()[~y.isnan()], expected.signbit()[~y.isnan()])
 
 
+@pytest.mark.parametrize("offset", [-80.0, 0.0, 86.0])
+def test_shares_of_a_sum_of_exponentials(offset: float) -> None:
+    """e^x / sum(e^x): within the error of an exponential and two roundings, also of small and of large sums."""
+    t, row = "!sym.t<[s0, 61], f32>", "!sym.t<[61], f32>"
+    text = grid_kernel(
+        f"%x: {t}",
+        f"%y: {t}",
+        f"""%e = loop.scratch : {row}
+        %s = loop.for [d1 = 61] reduce [add] {vector("d1", 16, 2)} {{
+          %0 = loop.load %x[d0, d1] : {t}
+          %1 = math.exp %0 : f32
+          loop.store %1, %e[d1] : {row}
+          loop.yield %1 : f32
+        }} : f32
+        loop.for [d1 = 61] {vector("d1", 16, 2)} {{
+          %0 = loop.load %e[d1] : {row}
+          %1 = arith.divf %0, %s : f32
+          loop.store %1, %y[d0, d1] : {t}
+          loop.yield
+        }}""",
+        sizes="s0",
+        grid="d0 = s0",
+    )
+    torch.manual_seed(0)
+    x = torch.randn(50, 61) + offset
+    x = x.minimum(torch.tensor(84.0))  # a larger sum is inf
+    y = torch.empty_like(x)
+    assert run(text, [x, y], [50]) == 0
+    torch.testing.assert_close(y.double(), x.double().softmax(1), rtol=4e-7, atol=0)
+
+
 def many(
     dtype: str, calls: Sequence[str], inputs: Sequence[torch.Tensor], lanes: int, result: str = "", target: str = "host"
 ) -> list[torch.Tensor]:

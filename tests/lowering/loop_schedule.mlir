@@ -249,3 +249,24 @@ loop.kernel @depthwise(%x0: !sym.t<[64, 41, 64], f32>, %x1: !sym.t<[64, 2], bf16
   loop.store %0, %y0[d0, d1, d2] : !sym.t<[64, 40, 64], f32>
   loop.end
 }
+
+// -----
+
+// What two loops read of a row: the last one asks for rows of points to come, while the cache holds this one.
+
+// CHECK:      grid [d0 = 2048]
+// CHECK:          loop.load %x[d0, d1] : !sym
+// CHECK:          loop.load %x[d0, d1] attributes {prefetch = 4096 : i64} : !sym
+loop.kernel @k(%x: !sym.t<[2048, 1024], f32>) outs(%y: !sym.t<[2048, 1024], f32>) sizes [] grid [d0 = 2048] {
+  %0 = loop.for [d1 = 1024] reduce [max] {
+    %1 = loop.load %x[d0, d1] : !sym.t<[2048, 1024], f32>
+    loop.yield %1 : f32
+  } : f32
+  loop.for [d1 = 1024] {
+    %1 = loop.load %x[d0, d1] : !sym.t<[2048, 1024], f32>
+    %2 = arith.subf %1, %0 : f32
+    loop.store %2, %y[d0, d1] : !sym.t<[2048, 1024], f32>
+    loop.yield
+  }
+  loop.end
+}

@@ -1,0 +1,121 @@
+"""Which stores of a kernel bypass the caches, and which memory is asked for ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i64
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects import expr
+from ..dialects.expr import Dim
+from ..dialects.loop import ForOp, IndexAttr, KernelOp, LoadOp, StoreOp, body_ops
+from .fuse_cost import Hints, Machine
+from .schedule_access import Access, accesses, buffer_of, stride
+from .schedule_dims import block_extent, bytes_of
+
+PREFETCH = 4096
+"""Bytes ahead at which streams are prefetched."""
+
+TILES_AHEAD = 8192
+"""The same in products, where several rows are read side by side: past the tile."""
+
+FEW_FLOPS = 4
+"""Operations for each byte up to which a product is read from memory, not computed."""
+
+ROWS_AHEAD = 4
+"""Rows ahead at which columns are prefetched, where a row is so long that the machine does not see the next one."""
+
+SHORT_ROW = 1 << 10
+"""Bytes of a tile's row up to which the machine does not see the next one either, which is further away."""
+
+
+def memory(kernel: KernelOp, machine: Machine, hints: Hints, is_product: bool) -> None:
+    """Stream outputs of kernels that no cache holds, and fetch ahead what is read once and in order, and what tiles of
+    rows and columns are written to.
+    """
+    args = set(kernel.body.block.args)
+    loaded = {buffer_of(a) for a in accesses(body_ops(kernel.body)) if isinstance(a, LoadOp)}
+    total = sum(hints.bytes(v) for v in args)
+    far = TILES_AHEAD if is_product else PREFETCH
+    near = machine.l1 if is_product and _reads_once(kernel, hints) else machine.l2
+    if total <= near:
+        return
+    loops = [o for o in kernel.body.block.ops if isinstance(o, ForOp)]
+    loops = loops if is_product else list(_streaming(loops))
+    readers: dict[SSAValue, list[ForOp]] = {}
+    for loop in loops:
+        for buffer in {buffer_of(a): None for a in accesses(body_ops(loop.body)) if isinstance(a, LoadOp)}:
+            readers.setdefault(buffer, []).append(loop)
+    for loop in loops:
+        found = [a for a in accesses(body_ops(loop.body)) if buffer_of(a) in args]
+        vector = loop.attributes.get("vector")
+        d = expr.symbol(vector.data) if isinstance(vector, StringAttr) else None
+        for a in found:
+            if d is None or stride(a, d) != 1 or a.indices:
+                continue
+            buffer = buffer_of(a)
+            if isinstance(a, StoreOp):
+                if buffer not in loaded and a.combine is None and total > machine.l3 < 4 * hints.bytes(buffer):
+                    a.attributes["nontemporal"] = UnitAttr()
+                elif (step := _row_step(a, loop)) is not None and 2 * hints.bytes(buffer) > near:
+                    _prefetch(a, expr.normal(step * ROWS_AHEAD))  # pyright: ignore[reportOperatorIssue]
+            elif 2 * hints.bytes(buffer) > near:
+                first, last = readers[buffer][0], readers[buffer][-1]
+                row = None if first is last or is_product else _row_of_point(a, kernel, machine)
+                # the loop that is last to read a row asks for another one, and all find theirs in the cache
+                if row is None and loop is first:
+                    _prefetch(a, _ahead(a, loop, far))
+                elif row is not None and loop is last:
+                    _prefetch(a, row * -(-far // row))
+
+
+def _row_of_point(a: LoadOp, kernel: KernelOp, machine: Machine) -> int | None:
+    """Bytes from what a point of the grid reads to what the next one does, if a cache holds more of these."""
+    step = stride(a, kernel.grid[-1].symbol) if len(kernel.grid) else None
+    row = step * bytes_of(a) if isinstance(step, int) else 0
+    return row if 0 < row <= machine.l1 // 2 else None
+
+
+def _reads_once(kernel: KernelOp, hints: Hints) -> bool:
+    """Whether a product takes as long as its matrix is read: between two calls a model reads other ones, so that the
+    second-level cache no longer has it.
+    """
+    found = (kernel.attributes.get(name) for name in ("flops", "bytes"))
+    flops, moved = (hints.size(a[0]) if isinstance(a, IndexAttr) else 0 for a in found)
+    return flops <= FEW_FLOPS * moved
+
+
+def _streaming(ops: Iterable[Operation]) -> Iterator[ForOp]:
+    """The outermost loops with vectors; of a loop without any, itself."""
+    for loop in (o for o in ops if isinstance(o, ForOp)):
+        inner = [o for o in body_ops(loop.body) if isinstance(o, ForOp) and "vector" in o.attributes]
+        if "vector" in loop.attributes or not inner:
+            yield loop
+        else:
+            yield from _streaming(loop.body.block.ops)
+
+
+def _ahead(a: LoadOp, loop: ForOp, far: int) -> Dim:
+    """How many bytes ahead a load is prefetched: along the vector, or some rows where it runs over columns or tiles."""
+    inner = a.parent_op()
+    if inner is loop or not isinstance(inner, ForOp):
+        row = _row_step(a, loop)
+        return far if row is None else expr.normal(row * ROWS_AHEAD)  # pyright: ignore[reportOperatorIssue]
+    step = stride(a, inner.dims[-1].symbol)
+    return far if step in (None, 0, 1) else expr.normal(step * bytes_of(a) * ROWS_AHEAD)  # pyright: ignore
+
+
+def _row_step(a: Access, loop: ForOp) -> Dim | None:
+    """Bytes from a row of a tile to the next one; None where rows are long, or lie close together."""
+    if len(loop.dims) < 2:
+        return None
+    row, step = block_extent(loop.dims[-1]), stride(a, loop.dims[-2].symbol)
+    if not isinstance(row, int) or row * bytes_of(a) > SHORT_ROW or step is None:
+        return None
+    far = expr.normal(step * bytes_of(a))  # pyright: ignore[reportOperatorIssue]
+    return None if isinstance(far, int) and abs(far) <= SHORT_ROW else far
+
+
+def _prefetch(a: Access, ahead: Dim) -> None:
+    a.attributes["prefetch"] = IntegerAttr(ahead, i64) if isinstance(ahead, int) else IndexAttr.get([ahead])
