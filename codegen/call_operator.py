@@ -53,9 +53,15 @@ def call_operator(spec: CallSpec) -> Callable[..., tuple[Any, ...]]:
 
 def _overload(spec: CallSpec) -> Any:
     namespace, _, name = spec.name.partition("::")
-    if namespace == "lamella":
-        from ..dialects import user_kernels as user_kernels  # which registers its operator
+    if spec.operator == "lamella.triton_kernel":
+        from ..dialects import user_kernels
+
+        return user_kernels.call  # past the dispatcher, which has nothing to add
     try:
+        if namespace == "seeded":
+            from ..dialects.seeded import find
+
+            return find(name, spec.overload)
         return getattr(getattr(getattr(torch.ops, namespace), name), spec.overload)
     except AttributeError as error:
         raise CodegenError(f"this torch has no operator {spec.operator}") from error

@@ -175,8 +175,8 @@ class Backend:
 
         tell = None if self.watch is None else note
         self.forward_outputs = settings["num_fwd_outputs"]
-        exact = self.options.numerics == "eager"
-        return partitioner(self.options.activation_memory_budget, tell, exact)(joint, inputs, **settings)
+        exact, eagers = self.options.numerics == "eager", self.options.random == "eager"
+        return partitioner(self.options.activation_memory_budget, tell, exact, eagers)(joint, inputs, **settings)
 
     def compiler(self, kind: str, names: Sequence[str], state: Collection[int] = ()) -> Callable[..., Any]:
         def compile_graph(graph: GraphModule, example_inputs: Sequence[Any]) -> OutputCode:

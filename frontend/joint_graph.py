@@ -20,6 +20,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 from .aliases import NotFunctional
 from .joint_cse import eliminate_common_subexpressions
 from .joint_layout import with_channels_last
+from .joint_random import with_seeds, without_states
 from .joint_softmax import part_log_softmax
 from .overlap import overlaps_itself
 from .torch_compat import InputMutationAOTOutput, TangentAOTInput
@@ -53,7 +54,12 @@ class JointGraph:
     """
 
     def __init__(
-        self, module: GraphModule, inputs: Sequence[Any], settings: Mapping[str, Any], rounds_as_eager: bool = False
+        self,
+        module: GraphModule,
+        inputs: Sequence[Any],
+        settings: Mapping[str, Any],
+        rounds_as_eager: bool = False,
+        eagers_numbers: bool = False,
     ) -> None:
         _refuse_overlapping_gradients(module)
         module.graph.eliminate_dead_code()
@@ -64,9 +70,11 @@ class JointGraph:
             eliminate_common_subexpressions(module.graph)
         module.recompile()
         self._recomputes = partitioners.has_recomputable_ops(module)
-        self._replays = partitioners.has_recomputable_rng_ops(module)
+        self._replays = False
         if self._recomputes:
             module = partitioners.cleanup_recompute_tags(module, is_default_partition=False)
+            again = {n for n in module.graph.nodes if self.must_recompute(n)}
+            self._replays = with_seeds(module.graph, again, eagers_numbers)
         for mark in ("force_save_collectives", "force_save_effectful_ops", "force_save_bw_mutation_src"):
             if hasattr(partitioners, mark):
                 getattr(partitioners, mark)(module)
@@ -122,6 +130,7 @@ class JointGraph:
         )
         if self._recomputes and self._replays:
             forward, backward = partitioners.functionalize_rng_ops(self.module, forward, backward, len(symbols))
+        without_states(forward)
         backward = partitioners.reordering_to_mimic_autograd_engine(backward)
         halves = (raise_getitems(forward), raise_getitems(backward))
         thread = getattr(partitioners, "thread_graphsafe_rng_from_hops", None)

@@ -61,15 +61,18 @@ class Choice:
 
 
 def partitioner(
-    budget: float | None = None, tell: Callable[[Choice], None] | None = None, rounds_as_eager: bool = False
+    budget: float | None = None,
+    tell: Callable[[Choice], None] | None = None,
+    rounds_as_eager: bool = False,
+    eagers_numbers: bool = False,
 ) -> Callable[..., tuple[GraphModule, GraphModule]]:
     """A `partition_fn` for AOTAutograd. `budget`, between 0 and 1, is the share of the bytes that the fastest choice
     saves which may be saved; None takes torch's `activation_memory_budget`. `tell` is given the choice.
-    `rounds_as_eager`: operators are left as they are.
+    `rounds_as_eager`: operators are left as they are; `eagers_numbers`: so are those that draw random numbers.
     """
 
     def partition(joint: GraphModule, inputs: Sequence[Any], **settings: Any) -> tuple[GraphModule, GraphModule]:
-        graph = JointGraph(joint, inputs, settings, rounds_as_eager)
+        graph = JointGraph(joint, inputs, settings, rounds_as_eager, eagers_numbers)
         if not graph.has_backward:
             return graph.split_by_position()
         share = graph.budget if budget is None else budget

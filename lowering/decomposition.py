@@ -36,13 +36,15 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Call:
     """One ATen op while it is decomposed."""
 
-    __slots__ = ("b", "op", "types")
+    __slots__ = ("b", "op", "seed", "types")
 
     def __init__(self, b: Builder, op: AtenOp) -> None:
         self.b = b
         self.op = op
         self.types = tuple(cast(TensorType, r.type) for r in op.results)
         """Types of the results; a result that torch leaves out has type `none`."""
+        self.seed: Value | None = None
+        """What its random numbers follow from, where that is given."""
 
     @property
     def type(self) -> TensorType:

@@ -17,21 +17,26 @@ from ..dialects.tensor import TensorType, is_float, itemsize
 from .decomposition import Call, rule
 from .prims_builder import Value
 from .promotion import opmath
-from .random_seeds import draw
+from .random_seeds import RANGE, draw
 
 DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
 """Random binary digits of a number in [0, 1): as many as a dtype can hold."""
 
 
 def random(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers `function(call, *args)`, which is not asked where a generator is given."""
+    """Registers `function(call, *args)`, which is not asked where a generator is given; and for a given seed."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         def lowered(call: Call, *args: Any) -> Any:
             place = call.op.schema.index.get("generator")
             return NotImplemented if place is not None and args[place] is not None else function(call, *args)
 
+        def from_seed(call: Call, seed: Value, *args: Any) -> Any:
+            call.seed = seed
+            return NotImplemented if seed.dtype != "i64" else function(call, *args)
+
         rule(*names)(lowered)
+        rule(*(f"seeded.{name.removeprefix('aten.')}" for name in names if "generator" not in name))(from_seed)
         return function
 
     return register
@@ -40,7 +45,8 @@ def random(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def bits(call: Call, words: int = 1) -> list[Value]:
     """64 random bits for each element of the first result, as i64; `words` times."""
     t = TensorType.get(call.type.shape, "i64", None, call.type.device)
-    key = draw(call.b, t.device).expand(t.shape)
+    seed = draw(call.b, t.device) if call.seed is None else call.seed
+    key = seed.expand(t.shape)
     index = call.b.iota(0, TensorType.get([t.numel], "i64", None, t.device)).reshape(t.shape)
     counters = [index] if words == 1 else [index * words + i for i in range(words)]
     return [key.binary(prims.PhiloxOp.make, counter) for counter in counters]
@@ -189,6 +195,8 @@ def bernoulli_tensor(call: Call, x: Value, p: Value, generator: None) -> Any:
 
 
 def _between(call: Call, low: Dim, high: Dim) -> Any:
+    if (low, high) == RANGE:
+        return NotImplemented  # a seed
     size = high - low
     if not isinstance(size, int) or not 0 < size <= 1 << 32:
         return NotImplemented
