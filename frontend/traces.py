@@ -110,8 +110,8 @@ def kept(
         raise NotKept(f"addresses are looked at in {', '.join(asking)}")
     if any(builder.get(g) for g in sorted_guards if g.create_fn_name() == _HOOKS):
         raise NotKept("modules have hooks")
+    modules, objects, graphs = _globals(frame, graph)  # says at once that a function has gradients
     words = _words(str(builder.guard_manager), sorted_guards, builder)
-    modules, objects, graphs = _globals(frame, graph)
     functions = tuple(named(traced))
     state = replace(
         graph.dump_guards_state(),

@@ -134,6 +134,7 @@ class _Sources:
                 for s in expr.symbols(e):
                     of[s] = of.get(s, frozenset()) | m
             for v, inner in self.of(producer, depth + 1).items():
-                found.setdefault(v, tuple(frozenset(t for s in m for t in of.get(s, ())) for m in inner))
+                if v not in found:
+                    found[v] = tuple(frozenset(t for s in m for t in of.get(s, ())) for m in inner)
         self._known[o] = found
         return found

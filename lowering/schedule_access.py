@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeAlias, cast
 
@@ -50,13 +51,16 @@ def stride(a: Access, d: sympy.Symbol) -> Dim | None:
     for e, s in zip(a.index, type_of(a).strides, strict=True):
         if d not in expr.symbols(e):
             continue
-        step = sympy.diff(e, d) if isinstance(e, sympy.Basic) and not e.has(sympy.Function) else None
-        if e == d:
-            step = 1
-        if step is None or d in expr.symbols(expr.normal(step)):
+        step = 1 if e == d else _derivative(e, d)
+        if step is None or d in expr.symbols(step):
             return None
         total = total + step * s
     return expr.normal(total)
+
+
+@lru_cache(maxsize=1 << 14)
+def _derivative(e: sympy.Basic, d: sympy.Symbol) -> Dim | None:
+    return None if e.has(sympy.Function) else expr.normal(sympy.diff(e, d))
 
 
 def collapse(kernel: KernelOp, hints: Hints) -> None:
