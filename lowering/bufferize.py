@@ -105,7 +105,8 @@ class _Rewrite:
         """Kernels that some launch has a variant of."""
         self.as_they_are: set[str] = set()
         """Variants that would be no shorter than their kernels."""
-        zeros: dict[str, int] = dict.fromkeys(("slots", "in place", "lent", "tensors", "mutated", "arena bytes"), 0)
+        names = ("slots", "in place", "lent", "apart", "tensors", "mutated", "arena bytes")
+        zeros: dict[str, int] = dict.fromkeys(names, 0)
         self.counts = zeros if outer is None else outer.counts
         above = None if outer is None else outer.plan
         donated = _donated(around) if isinstance(around, func.FuncOp) else set[SSAValue]()

@@ -29,12 +29,16 @@ class Lender:
     over: int | None = None
 
 
-@dataclass
+@dataclass(frozen=True)
 class Loans:
     """For each request that lies in a result, which and at what byte; where the others lie in the arena."""
 
     places: dict[int, tuple[int, int]]
     arena: Plan
+    made: tuple[int, ...] = ()
+    """The step at which the tensor of each lender is made."""
+    apart: frozenset[int] = frozenset()
+    """The requests that have tensors of their own."""
 
 
 def lend(
@@ -47,21 +51,18 @@ def lend(
     """The loans that lower the peak. `others` is the memory that is neither requested nor a lender's; of an argument
     `first` is negative.
     """
-    loans = Loans({}, plan(requests, hints))
+    loans = Loans({}, plan(requests, hints), tuple(lender.first for lender in lenders))
     sizes = [r.size for r in (*requests, *others)]
     if not lenders or not all(isinstance(size, int) for size in sizes):
         return loans
-    made = [lender.first for lender in lenders]
-    given = [(r.first, r.last, _int(r)) for r in others]
-    held = [(first, steps - 1 if first < 0 else last, size) for first, last, size in given]
-    profiles = [_profile(given, steps), _profile(held, steps)]
+    profiles = around(others, steps)
 
     def peaks(arena: Plan, made: Sequence[int]) -> list[int]:
         assert isinstance(arena.size, int)
-        results = _profile([(at, steps - 1, x.size) for at, x in zip(made, lenders, strict=True)], steps)
-        return [arena.size + max(map(int.__add__, around, results)) for around in profiles]
+        results = profile([(at, steps - 1, x.size) for at, x in zip(made, lenders, strict=True)], steps)
+        return [arena.size + max(map(int.__add__, alive, results)) for alive in profiles]
 
-    least = peaks(loans.arena, made)
+    least = peaks(loans.arena, loans.made)
     for k in sorted(range(len(lenders)), key=lambda k: -lenders[k].size)[:MOST]:
         lent = _borrowers(requests, lenders[k], loans.places)
         if not lent:
@@ -69,12 +70,13 @@ def lend(
         places = loans.places | {i: (k, offset) for i, offset in lent.items()}
         rest = [i for i in range(len(requests)) if i not in places]
         smaller = plan([requests[i] for i in rest], hints)
-        earlier = [*made[:k], min(made[k], *(requests[i].first for i in lent)), *made[k + 1 :]]
+        made = loans.made
+        earlier = (*made[:k], min(made[k], *(requests[i].first for i in lent)), *made[k + 1 :])
         now = peaks(smaller, earlier)
         if now != least and all(map(int.__le__, now, least)):
             offsets = dict(zip(rest, smaller.offsets, strict=True))
             arena = Plan(tuple(offsets.get(i, 0) for i in range(len(requests))), smaller.size)
-            loans, made, least = Loans(places, arena), earlier, now
+            loans, least = Loans(places, arena, earlier), now
     return loans
 
 
@@ -97,7 +99,14 @@ def _borrowers(requests: Sequence[Request], lender: Lender, placed: Mapping[int,
     return held
 
 
-def _profile(spans: Sequence[tuple[int, int, int]], steps: int) -> list[int]:
+def around(others: Sequence[Request], steps: int) -> tuple[list[int], list[int]]:
+    """Bytes alive at each step of what is not planned: where arguments go after their last use, and where they stay."""
+    given = [(r.first, r.last, _int(r)) for r in others]
+    held = [(first, steps - 1 if first < 0 else last, size) for first, last, size in given]
+    return profile(given, steps), profile(held, steps)
+
+
+def profile(spans: Sequence[tuple[int, int, int]], steps: int) -> list[int]:
     """Bytes alive at each step; spans have their first and last step."""
     changes = [0] * (steps + 1)
     for first, last, size in spans:

@@ -21,6 +21,7 @@ from .buffer_lifetimes import Lifetimes, Memory
 from .in_place import may_overwrite, whole
 from .lent_memory import LARGE, Lender, Loans, lend
 from .out_variants import is_empty, out_variant
+from .own_memory import set_apart
 from .storage import storage_bytes
 
 DONATED = "lamella.donated"
@@ -50,7 +51,7 @@ class MemoryPlan:
         self.outer = outer
         self.lifetimes = Lifetimes(block)
         self.written: dict[SSAValue, SSAValue] = {}
-        """Results of launches that are written into an argument."""
+        """Results of launches that are written into an argument, or into a tensor that is there already."""
         self.needless: set[Operation] = set()
         """Copies that are not needed for that reason."""
         self.over: dict[SSAValue, int] = {}
@@ -68,7 +69,7 @@ class MemoryPlan:
         """Symbols that are known before anything of the body has run: those of the arguments."""
         if outer is None:
             self._find_mutations()
-            self._find_donations({m for m in self.lifetimes.memories if m.value in donated})
+            self._find_donations({m for m in self.lifetimes.memories if m.value in donated or self._is_calls_own(m)})
         self._plan()
 
     def drops(self) -> dict[int, list[SSAValue]]:
@@ -122,8 +123,18 @@ class MemoryPlan:
         self.needless.add(copy)
         self.counts["mutated"] += 1
 
+    def _is_calls_own(self, memory: Memory) -> bool:
+        """Whether a call of torch's has made it, and nothing else can lie there."""
+        op = memory.value.owner
+        return isinstance(op, AtenOp) and op.name.startswith("aten.") and not out_variant(op) and self._alone(memory)
+
+    def _alone(self, memory: Memory) -> bool:
+        return self.lifetimes.of[memory.value] == (memory,)
+
     def _find_donations(self, donated: set[Memory]) -> None:
-        """Launches that can write over an argument that nobody needs any more, or over what such a launch has made."""
+        """Launches that can write over an argument that nobody needs any more, over the tensor that a call has made, or
+        over what such a launch has made.
+        """
         arguments = {m: m for m in donated if not m.returned and not m.kept and m.value not in self.written.values()}
         for memory in self.lifetimes.memories if arguments else ():
             if memory.returned or memory.kept or memory.value in self.written:
@@ -153,9 +164,12 @@ class MemoryPlan:
         loans = self._loans(device, chains, requests)
         found = loans.arena
         for i, (chain, offset) in enumerate(zip(chains, found.offsets, strict=True)):
-            if i not in loans.places:
+            if i in loans.apart:
+                chain[0].last = chain[-1].last
+                self.written |= {m.value: chain[0].value for m in chain[1:]}
+            elif i not in loans.places:
                 self.slots |= dict.fromkeys(chain, offset)
-        if len(loans.places) == len(chains):
+        if len(loans.places) + len(loans.apart) == len(chains):
             return
         self.arenas[device] = found.size
         self.counts["arena bytes"] += found.size if isinstance(found.size, int) else 0
@@ -179,6 +193,8 @@ class MemoryPlan:
             for m in here if m not in planned
         ]  # fmt: skip
         loans = lend(requests, lenders, others, end + 1, self.hints)
+        if self.outer is None:
+            loans = set_apart(requests, lenders, others, end + 1, self.hints, loans)
         for i, (k, offset) in loans.places.items():
             self.slots |= {m: offset for m in chains[i]}
             self.lenders |= {m: results[k] for m in chains[i]}
@@ -186,6 +202,7 @@ class MemoryPlan:
                 self.over[results[k].value] = operands[k]
                 self.counts["in place"] += 1
         self.counts["lent"] += len(loans.places)
+        self.counts["apart"] += len(loans.apart)
         return loans
 
     def _may_lend(self, memory: Memory) -> bool:
@@ -239,6 +256,8 @@ class MemoryPlan:
         for i, operand in enumerate(op.args):
             before = self.lifetimes.own(whole(operand))
             if before is None or before not in planned or before.last != memory.first:
+                continue
+            if device_of(before.value) != device_of(memory.value):
                 continue
             if before.used_by_others(memory.first, op):
                 continue

@@ -106,6 +106,6 @@ func.func @of_storage(%x: !sym.t<[64], f32> {lamella.mutated}) -> (!sym.t<[4], f
 func.func @unbacked(%x: !sym.t<[64], f32>) -> !sym.t<[u0], f32> {
   %i = aten.masked_select(%x, %x) : (!sym.t<[64], f32>, !sym.t<[64], f32>) -> !sym.t<[u0], f32>
   %b = loop.launch @twice(%i) sizes [u0] : (!sym.t<[u0], f32>) -> !sym.t<[u0], f32>
-  %c = aten.relu(%b) : (!sym.t<[u0], f32>) -> !sym.t<[u0], f32>
+  %c = aten.add.Tensor(%b, %i) : (!sym.t<[u0], f32>, !sym.t<[u0], f32>) -> !sym.t<[u0], f32>
   func.return %c : !sym.t<[u0], f32>
 }

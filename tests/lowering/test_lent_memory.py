@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lamella.lowering.arena_plan import Request, plan
 from lamella.lowering.lent_memory import Lender, Loans, lend
+from lamella.lowering.own_memory import set_apart
 
 STEPS = 20
 SIZES = (64, 128, 192, 512, 640, 1000, 4096)
@@ -41,13 +44,28 @@ def test_loans(asked: list[Request], results: list[tuple[int, int]], others: lis
     assert peak(int(found.arena.size), after, others) <= peak(int(plan(asked, {}).size), results, others)
 
 
+@given(spans(10), st.lists(st.tuples(st.integers(1, STEPS - 1), st.sampled_from(SIZES)), max_size=3), spans(6))
+def test_own_tensors(asked: list[Request], results: list[tuple[int, int]], others: list[Request]) -> None:
+    asked = [replace(r, size=int(r.size) << 14) for r in asked]
+    given = [replace(r, size=int(r.size) << 14) for r in others]
+    lenders = [Lender(first, size << 14) for first, size in results]
+    loans = lend(asked, lenders, given, STEPS, {})
+    found = set_apart(asked, lenders, given, STEPS, {}, loans)
+    assert found.places == loans.places and not found.apart & set(found.places)
+    _apart(found, asked)
+    made = [(at, x.size) for at, x in zip(loans.made, lenders, strict=True)]
+    before, after = (peak(int(x.arena.size), made, [*given, *(asked[i] for i in x.apart)]) for x in (loans, found))
+    assert after < before if found.apart else after == before
+
+
 def _apart(found: Loans, asked: list[Request]) -> None:
-    where = [found.places.get(i, (-1, found.arena.offsets[i])) for i in range(len(asked))]
+    own = {i: (-2 - i, 0) for i in found.apart}
+    where = [(found.places | own).get(i, (-1, found.arena.offsets[i])) for i in range(len(asked))]
     for i, (k, a) in enumerate(where):
         for j, (other, b) in enumerate(where[:i]):
             if k == other and asked[i].meets(asked[j]):
                 assert int(a) + int(asked[i].size) <= int(b) or int(b) + int(asked[j].size) <= int(a)
-        assert k >= 0 or int(a) + int(asked[i].size) <= int(found.arena.size)
+        assert k != -1 or int(a) + int(asked[i].size) <= int(found.arena.size)
 
 
 def test_a_result_at_the_end_holds_what_came_before() -> None:
