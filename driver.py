@@ -194,7 +194,8 @@ def pipeline(
     threads = str(options.threads).lower()
     invariant = options.batch_invariant
     numerics = "eager" if invariant else options.numerics
-    products = "all" if invariant else options.products
+    fixed = bool(options.deterministic) and gpu is None and options.products == "auto"
+    products = "all" if invariant or fixed else options.products
     other = f" variant={variant}" if variant != "default" else ""
     contract = str(numerics != "eager").lower()
     deterministic = " deterministic=true" if options.deterministic else ""
@@ -226,7 +227,7 @@ def pipeline(
             *([f"loop-tile{{target={gpu.name} candidate={candidate}{other}{deterministic}{alike}}}"] if gpu else []),
             f"kernel-to-llvm{{target={_cpu_name(options)} threads={threads} contract={contract}}}",
             *(["kernel-to-tt"] if gpu else []),
-            "host-to-llvm",
+            "host-to-llvm{deterministic=true}" if options.deterministic else "host-to-llvm",
         )
     )
 

@@ -16,6 +16,9 @@ NUM_THREADS = "lamella_num_threads"
 used there: before that it is not what `torch.set_num_threads` said.
 """
 
+MKL_THREADS = "lamella_mkl_threads"
+"""Stands for MKL's function that sets the calling thread's number of threads, and returns the one before."""
+
 # By reference, by rvalue and by value come to one ABI: a pointer to the tensor, which the caller still destroys.
 _WRAP_NAMES = (
     "_Z16THPVariable_WrapON2at10TensorBaseE",
@@ -63,6 +66,10 @@ class Imports:
             return next((address for address in found if address is not None), None)
         if name == NUM_THREADS:
             return self._address(self._torch("libtorch_cpu.so"), "_ZN2at15get_num_threadsEv")
+        if name == MKL_THREADS:
+            mkl = self._address(self._torch("libtorch_cpu.so"), "MKL_Set_Num_Threads_Local")
+            # without MKL nothing is set: a function of the same type that does nothing else
+            return mkl or self._address(self._library("libc.so.6"), "abs")
         if name.startswith(("aoti_torch_", "Sleef_")):
             return self._address(self._torch("libtorch_cpu.so"), name) or self._cuda_shim(name)
         if _DRIVER.fullmatch(name):

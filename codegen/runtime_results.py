@@ -312,4 +312,29 @@ set:
 done:
   ret void
 }
+
+; This thread's calls into torch run with one thread from here on: ATen and oneDNN ask OpenMP, MKL has a number of its
+; own. Both as they were, for `lamella_threads_restore`.
+define i64 @lamella_one_thread() {
+  %most = call i32 @lamella_num_threads()
+  call void @omp_set_num_threads(i32 1)
+  %mkl = call i32 @lamella_mkl_threads(i32 1)
+  %low = zext i32 %most to i64
+  %wide = zext i32 %mkl to i64
+  %high = shl i64 %wide, 32
+  %both = or i64 %low, %high
+  ret i64 %both
+}
+
+define void @lamella_threads_restore(i64 %both) {
+  %most = trunc i64 %both to i32
+  %high = lshr i64 %both, 32
+  %mkl = trunc i64 %high to i32
+  call void @omp_set_num_threads(i32 %most)
+  %r = call i32 @lamella_mkl_threads(i32 %mkl)
+  ret void
+}
+
+declare void @omp_set_num_threads(i32)
+declare i32 @lamella_mkl_threads(i32)
 """

@@ -40,8 +40,9 @@ SYMBOLS = (
     *("lamella_enter", "lamella_leave", "lamella_empty", "lamella_arena", "lamella_arena_done", "lamella_result"),
     *("lamella_restride", "lamella_raise", "lamella_assert", "lamella_call", "lamella_object", "lamella_wrap"),
     *("lamella_drop", "lamella_drop_object", "lamella_tuple", "lamella_view", "lamella_slot", "lamella_disagree"),
-    *("lamella_grad_off", "lamella_grad_restore", "lamella_scalar", "lamella_recycle_limits", "lamella_recycle_clear"),
-    *("lamella_recycle_bytes", "lamella_cuda_tensors", "lamella_together", "lamella_unobserved"),
+    *("lamella_grad_off", "lamella_grad_restore", "lamella_one_thread", "lamella_threads_restore", "lamella_scalar"),
+    *("lamella_recycle_limits", "lamella_recycle_clear", "lamella_recycle_bytes", "lamella_cuda_tensors"),
+    *("lamella_together", "lamella_unobserved"),
 )
 
 

@@ -41,6 +41,7 @@ from ..dialects.schema import Argument
 from ..dialects.tensor import SymType, TensorType, is_float
 from .host_arguments import DTYPE_CODES, SCALAR_KINDS
 from .host_gil import released
+from .host_threads import one_thread
 
 if TYPE_CHECKING:
     from .host_to_llvm import HostLowering
@@ -223,7 +224,7 @@ def _call_shim(host: HostLowering, op: AtenOp, shim: str) -> None:
         numbers = {i: frame.words(1) for i, r in enumerate(op.results) if isinstance(r.type, SymType)}
         operands += [numbers.get(i) or frame.owned_at(first + i) for i in range(len(op.results))]
         signature += "p" * len(op.results)
-    with released(frame, (*op.operand_types, *op.result_types)):
+    with released(frame, (*op.operand_types, *op.result_types)), one_thread(host, op):
         code = frame.call(shim, *operands, signature=signature)
     assert code is not None
     with frame.failed(code):
@@ -321,7 +322,9 @@ def _python_results(host: HostLowering, op: AtenOp) -> tuple[int, SSAValue]:
     first, scalars = _prepare_results(host, op), frame.words(len(op.results))
     count = b.constant(len(dynamic), i64)
     into = (frame.table(kinds), b.constant(len(kinds), i64), frame.owned_at(first), scalars)
-    frame.checked("lamella_call", frame.self_, index, argv, count, *into)
+    with one_thread(host, op):
+        code = frame.get("lamella_call", frame.self_, index, argv, count, *into)
+    frame.succeed(b.icmp("eq", code, b.constant(0, i32)))
     return first, scalars
 
 

@@ -58,6 +58,8 @@ EXTERNALS: dict[str, str] = {
     "lamella_disagree": "vppl",
     "lamella_grad_off": "i",
     "lamella_grad_restore": "vi",
+    "lamella_one_thread": "l",
+    "lamella_threads_restore": "vl",
     "Py_IncRef": "vp",
     "PyErr_CheckSignals": "i",
     "PyEval_SaveThread": "p",

@@ -44,10 +44,12 @@ class HostToLlvm(ModulePass):
     name = "host-to-llvm"
     check: bool = True
     """Compare the caller's arguments with their types (where the program says host.check)."""
+    deterministic: bool = False
+    """Calls into torch give the same bits for any number of threads."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for program in [o for o in op.ops if isinstance(o, host.FuncOp)]:
-            HostLowering(program, self.check, _messages(op), GpuKernels(op)).replace(op)
+            HostLowering(program, self.check, _messages(op), GpuKernels(op), self.deterministic).replace(op)
 
 
 def _messages(module: ModuleOp) -> dict[str, ArrayAttr[StringAttr]]:
@@ -85,11 +87,17 @@ class HostLowering:
     """One host program being rewritten; `VALUES` maps its ops to methods."""
 
     def __init__(
-        self, program: host.FuncOp, check: bool, messages: Mapping[str, ArrayAttr[StringAttr]], kernels: GpuKernels
+        self,
+        program: host.FuncOp,
+        check: bool,
+        messages: Mapping[str, ArrayAttr[StringAttr]],
+        kernels: GpuKernels,
+        deterministic: bool = False,
     ):
         self.program = program
         self.messages = messages
         self.check = check
+        self.deterministic = deterministic
         self.frame = Frame(cast(Any, program.location))
         self.buffers: dict[SSAValue, Buffer] = {}
         self.arenas: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}

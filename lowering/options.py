@@ -20,9 +20,10 @@ class Options:
     setting of that name. `cuda_graphs`: graphs on a GPU are recorded at their second call and replayed; None records
     graphs whose calls the GPU waits for, where little would be copied. `products`: which matrix products
     become kernels, "auto" those that a measurement or the cost model says, "all" or "none". `autotune`: what can be
-    done in several ways is timed on the device when a graph is compiled. `deterministic`: kernels of a GPU give the
-    same bits each time, also where they update what data says, and operators raise that ATen has no such kernel of;
-    None is torch's own setting.
+    done in several ways is timed on the device when a graph is compiled. `deterministic`: the same bits
+    each time and, on a CPU, for any number of threads (products and attention are kernels, calls into ATen that add up
+    run with one thread); on a GPU also where kernels update what data says. Operators raise that ATen has no such
+    kernel of. None is torch's own setting.
     `batch_invariant`: a row of a result of elementwise operators, reductions and scans within rows, norms, softmax and
     matrix products has the same bits whatever rows are computed beside it, and however many. To that end all products
     are kernels, each element summed in one order, long reductions are not made in parts, and roundings are eager's.
