@@ -43,8 +43,10 @@ def random(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def bits(call: Call, words: int = 1) -> list[Value]:
-    """64 random bits for each element of the first result, as i64; `words` times."""
+    """64 random bits for each element of the first result, as i64; `words` times. For no element nothing is drawn."""
     t = TensorType.get(call.type.shape, "i64", None, call.type.device)
+    if t.numel == 0:
+        return [call.b.full(0, t)] * words
     seed = draw(call.b, t.device) if call.seed is None else call.seed
     key = seed.expand(t.shape)
     index = call.b.iota(0, TensorType.get([t.numel], "i64", None, t.device)).reshape(t.shape)
@@ -255,9 +257,11 @@ def native_dropout(call: Call, x: Value, p: float, train: bool | None) -> tuple[
     """x / (1 - p) where a coin of probability 1 - p says so, else 0 x; and the mask."""
     if train is False:
         return x, call.b.full(True, call.types[1])
-    mask = bernoulli_of(call, 1.0 - p)
     y = x.opmath()
-    return y * mask.where(y.full(0.0 if p == 1.0 else 1.0 / (1.0 - p)), 0.0), mask
+    if p == 1.0:  # nothing is drawn
+        return y * 0.0, call.b.full(False, call.types[1])
+    mask = bernoulli_of(call, 1.0 - p)
+    return y * mask.where(y.full(1.0 / (1.0 - p)), 0.0), mask
 
 
 @random("aten.rrelu_with_noise_functional")

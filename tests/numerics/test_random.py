@@ -275,3 +275,36 @@ def test_alpha_dropout_keeps_mean_and_variance() -> None:
 def test_channels_are_dropped_as_a_whole() -> None:
     y = compiled(lambda x: F.dropout2d(x, 0.5))(torch.ones(16, 16, 4, 4))
     assert set(y.sum((2, 3)).flatten().tolist()) == {0.0, 32.0}
+
+
+NOTHING_TO_DRAW: dict[str, Any] = {
+    "dropout of all": lambda x: F.dropout(x, 1.0),
+    "dropout of none": lambda x: F.dropout(x, 0.0),
+    "dropout of nothing": lambda x: F.dropout(x[:0], 0.5),
+    "rand": lambda x: torch.rand(0),
+    "randn_like": lambda x: torch.randn_like(x[:0]),
+    "randint": lambda x: torch.randint(5, (3, 0)),
+    "bernoulli": lambda x: torch.bernoulli(x[:0]),
+    "exponential": lambda x: torch.empty(0).exponential_(),
+    "rrelu": lambda x: F.rrelu(x[:0], training=True),
+    "a probability of 1": lambda x: torch.bernoulli(x, 1.0),
+    "one element": lambda x: torch.rand(1),
+}
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name", NOTHING_TO_DRAW)
+def test_the_generator_advances_where_eager_s_does(name: str, training: bool) -> None:
+    f = NOTHING_TO_DRAW[name]
+    x = torch.tensor([1.0, math.inf, math.nan]).requires_grad_(training)
+    advanced: list[bool] = []
+    results: list[Tensor] = []
+    for g in (f, compiled(f)):
+        torch.manual_seed(0)
+        state = torch.get_rng_state()
+        results.append(g(x))
+        advanced.append(not torch.equal(torch.get_rng_state(), state))
+    assert advanced[0] == advanced[1] == (name in ("a probability of 1", "one element"))
+    assert results[0].shape == results[1].shape and results[0].dtype == results[1].dtype
+    if "dropout" in name:
+        torch.testing.assert_close(results[1], results[0], equal_nan=True)
