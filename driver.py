@@ -12,7 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .codegen.native import native as native
 from .lowering.options import Options as Options
+from .lowering.pipeline import cpu_name, freezing_passes, manager
+from .lowering.pipeline import pipeline as pipeline
+from .lowering.pipeline import run_passes as run_passes
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
     from .lowering.gpu_target import GpuTarget
     from .lowering.kernel_story import KernelStory, StoryTeller
     from .lowering.origins import Call
-    from .lowering.pass_manager import PassManager, PassRecord
+    from .lowering.pass_manager import PassRecord
     from .lowering.target import CpuTarget
 
 
@@ -166,7 +170,7 @@ def target_of(options: Options) -> CpuTarget:
     """The CPU to compile for. Raises LamellaError for an unknown name."""
     from .codegen.target import CpuTarget
 
-    name = _cpu_name(options)
+    name = cpu_name(options)
     return CpuTarget.host() if name == "host" else CpuTarget.from_name(name)
 
 
@@ -176,82 +180,6 @@ def gpu_of(options: Options) -> GpuTarget:
     from .lowering.gpu_target import NAMES, GpuTarget
 
     return GpuTarget.from_name(options.target) if options.target in NAMES else host_gpu()
-
-
-def _cpu_name(options: Options) -> str:
-    from .lowering.gpu_target import NAMES
-
-    return "host" if options.target in NAMES else options.target
-
-
-def pipeline(
-    options: Options, target: CpuTarget, gpu: GpuTarget | None = None, candidate: int = 0, variant: str = "default"
-) -> str:
-    """The passes from aten to llvm with their options, as text; `gpu` for a module with tensors of a GPU, `candidate`
-    for products in another of the ways there are, `variant` for other kernels.
-    """
-    device = f" gpu={gpu.name}" if gpu else ""
-    threads = str(options.threads).lower()
-    invariant = options.batch_invariant
-    numerics = "eager" if invariant else options.numerics
-    fixed = bool(options.deterministic) and gpu is None and options.products == "auto"
-    products = "all" if invariant or fixed else options.products
-    other = f" variant={variant}" if variant != "default" else ""
-    contract = str(numerics != "eager").lower()
-    deterministic = " deterministic=true" if options.deterministic else ""
-    halves = " halves=true" if gpu and gpu.sm >= 90 else ""
-    whole = " parts=false" if invariant else ""
-    alike = " invariant=true" if invariant else ""
-    machine = f"l1={target.l1} l2={target.l2} l3={target.l3} threads={target.cores}"
-    vectors = f"bits={target.vector_bits} registers={target.registers}"
-    return ",".join(
-        (
-            "aten-canonicalize",
-            "aten-patterns",
-            *([f"aten-fuse-attention{{target={_cpu_name(options)}{device}}}"] if numerics != "eager" else []),
-            "aten-attention",
-            "aten-cse",
-            "aten-channels-last",
-            *(["aten-devices"] if gpu else []),
-            *(["aten-batch-invariant"] if invariant else []),
-            f"aten-choose-products{{choose={products} target={_cpu_name(options)}{device}}}",
-            *(["aten-pad-products"] if gpu else []),
-            f"aten-to-prims{{random={options.random}{deterministic}{halves}}}",
-            f"prims-canonicalize{{numerics={numerics}}}",
-            "prims-to-loop",
-            f"loop-fuse{{{gpu.machine if gpu else machine}{whole}}}",
-            f"share-kernels{{l2={target.l2} l3={target.l3}}}",
-            f"loop-schedule{{{vectors} {machine} amx={str(target.has_amx_bf16).lower()}{whole}}}",
-            f"launch-together{{keep={target.l2}}}",
-            "bufferize",
-            *([f"loop-tile{{target={gpu.name} candidate={candidate}{other}{deterministic}{alike}}}"] if gpu else []),
-            f"kernel-to-llvm{{target={_cpu_name(options)} threads={threads} contract={contract}}}",
-            *(["kernel-to-tt"] if gpu else []),
-            "host-to-llvm{deterministic=true}" if options.deterministic else "host-to-llvm",
-        )
-    )
-
-
-def freezing_passes(options: Options) -> str:
-    """The passes before those of `pipeline` where parameters are frozen, as text."""
-    fold = ["aten-fold-batch-norm"] if options.numerics != "eager" else []
-    return ",".join(
-        ("aten-canonicalize", "aten-patterns", *fold, "aten-channels-last", "aten-fuse-convolutions", "aten-freeze")
-    )
-
-
-def run_passes(
-    module: ModuleOp, passes: str, *, verify: bool = True, after: Sequence[Callable[..., None]] = ()
-) -> list[PassRecord]:
-    """Run a pipeline text over `module`, in place. Raises LamellaError or PassError."""
-    return _manager(passes, verify=verify, after=after).run(module)
-
-
-def _manager(passes: str, *, verify: bool, after: Sequence[Callable[..., None]]) -> PassManager:
-    from .lowering.pass_manager import PassManager
-    from .lowering.pipeline_text import parse_passes
-
-    return PassManager(parse_passes(passes), verify=verify, after=after)
 
 
 def compile_module(module: ModuleOp, options: Options | None = None, *, stories: bool = False) -> Compilation:
@@ -306,6 +234,8 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
         found = default_cache().get("graph", key)
         if found is not None:
             return Compilation(**pickle.loads(found), from_cache=True)
+    from .codegen.choices import remember_kernels, remember_products
+
     stages: list[tuple[str, str]] = []
     notes: dict[str, Any] = {}
     after: list[Callable[..., None]] = [lambda _i, p, m: _take_notes(p.name, m, notes)]
@@ -325,20 +255,20 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
     passes = pipeline(options, target, gpu)
     try:
         start = time.perf_counter()
-        manager = _manager(passes, verify=options.verify, after=after)
+        whole = manager(passes, verify=options.verify, after=after)
         settle("passes")
         from .lowering.pass_manager import record
 
         loading = record("loading passes", start)
-        before, rest = manager.split("aten-choose-products")
+        before, rest = whole.split("aten-choose-products")
         records = before.run(module)
         if options.products == "auto":
-            _remember_products(module, options, target, gpu)
+            remember_products(module, options, target, gpu)
         if gpu:
             middle, rest = rest.split("loop-tile")
             records += middle.run(module)
             if not options.batch_invariant:
-                _remember_kernels(module, options, target, gpu)
+                remember_kernels(module, options, target, gpu)
         records += rest.run(module)
         stories = teller.stories() if teller is not None else []
         start = time.perf_counter()
@@ -356,74 +286,6 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
         kept = {"graph": compilation.graph, **notes}
         default_cache().put("graph", key, pickle.dumps(kept))
     return compilation
-
-
-@dataclass(frozen=True)
-class _Ways:
-    """Compiles what is to be timed on a GPU."""
-
-    options: Options
-    target: CpuTarget
-    gpu: GpuTarget
-
-    def lower(self, module: ModuleOp, *, products: str, candidate: int) -> None:
-        options = replace(self.options, products=products)
-        run_passes(module, pipeline(options, self.target, self.gpu, candidate), verify=options.verify)
-
-    def tile(self, module: ModuleOp, *, variant: str) -> None:
-        """From kernels that have no tiles yet."""
-        passes = pipeline(self.options, self.target, self.gpu, variant=variant)
-        run_passes(module, passes[passes.index("loop-tile") :], verify=self.options.verify)
-
-    def native(self, module: ModuleOp) -> NativeGraph:
-        return native(module, self.target, self.gpu)
-
-
-def _remember_kernels(module: ModuleOp, options: Options, target: CpuTarget, gpu: GpuTarget) -> None:
-    """The same for the tiles of kernels with loops."""
-    from .codegen.cache import default_cache
-    from .codegen.cuda_target import has_gpu
-    from .codegen.tune_gpu import progress
-    from .codegen.tune_kernels import tune_kernels
-
-    ways, cache = _Ways(options, target, gpu), default_cache()
-    if not (options.autotune and has_gpu()):
-        tune_kernels(module, gpu, ways, cache, measure=False)
-        return
-    with progress() as tell:
-        tune_kernels(module, gpu, ways, cache, tell=tell)
-
-
-def _remember_products(module: ModuleOp, options: Options, target: CpuTarget, gpu: GpuTarget | None) -> None:
-    """What measurements say of the products of a module becomes its attributes; `autotune` makes those that lack."""
-    from .codegen.cache import default_cache
-
-    if gpu is None:
-        from .codegen.measure_products import recall
-
-        if not options.autotune:
-            recall(module, target, default_cache())
-            return
-
-        def build(program: ModuleOp, products: str) -> NativeGraph:
-            run_passes(program, pipeline(replace(options, products=products), target), verify=options.verify)
-            return native(program, target)
-
-        from .codegen.tune_gpu import progress
-
-        with progress() as tell:
-            recall(module, target, default_cache(), build, tell)
-        return
-    from .codegen.cuda_target import has_gpu
-    from .codegen.tune_gpu import progress
-    from .codegen.tune_products import tune
-
-    ways, cache = _Ways(options, target, gpu), default_cache()
-    if not (options.autotune and has_gpu()):
-        tune(module, gpu, ways, cache, measure=False)
-        return
-    with progress() as tell:
-        tune(module, gpu, ways, cache, tell=tell)
 
 
 def _machines(target: CpuTarget, gpu: GpuTarget | None) -> list[str]:
@@ -474,22 +336,6 @@ def _note_reproducer(error: Exception, text: str, passes: str) -> None:
     except OSError:  # the error is what matters
         return
     error.add_note(f"the module is in {file.name}, its first line is the command")
-
-
-def native(module: ModuleOp, target: CpuTarget, gpu: GpuTarget | None = None) -> NativeGraph:
-    """Machine code and the callable around it, for a module of llvm ops and, for `gpu`, Triton's functions."""
-    from .codegen import jit
-    from .codegen.read_metadata import metadata
-    from .codegen.runtime import NativeGraph
-
-    if gpu is None:
-        return NativeGraph(jit.compile_module(module, target), metadata(module))
-    from .codegen.cuda_target import capability_of
-    from .codegen.triton_module import compile_kernels_of
-
-    kernels = compile_kernels_of(module, partial(capability_of, gpu))  # by other processes, while LLVM is at work
-    code = jit.compile_module(module, target)
-    return NativeGraph(code, metadata(module, kernels()))
 
 
 def _take_notes(name: str, module: ModuleOp, notes: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from lamella import driver
 from lamella.codegen import tune_gpu
 from lamella.codegen.cache import Cache
+from lamella.codegen.choices import Ways
 from lamella.codegen.cuda_interpreted import InterpretedGpu
 from lamella.codegen.tune_kernels import best, tune_kernels
 from lamella.dialects.text import parse_module
@@ -55,7 +56,7 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> Any:
         with monkeypatch.context() as patch, gpu.used():
             patch.setattr(tune_gpu, "microseconds", timer)
             patch.setattr(torch, "empty_strided", lambda *a, **k: made(*a, **{**k, "device": "cpu"}))
-            found = tune_kernels(module, GPU, driver._Ways(OPTIONS, TARGET, GPU), cache, **how)  # pyright: ignore
+            found = tune_kernels(module, GPU, Ways(OPTIONS, TARGET, GPU), cache, **how)
         return found, module, results
 
     return run

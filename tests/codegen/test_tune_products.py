@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import DictionaryAttr
 from lamella import driver
 from lamella.codegen import tune_gpu
 from lamella.codegen.cache import Cache
+from lamella.codegen.choices import Ways
 from lamella.codegen.cuda_interpreted import InterpretedGpu
 from lamella.codegen.errors import CodegenError
 from lamella.codegen.tune_products import Result, tune
@@ -59,7 +60,7 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         monkeypatch.setattr(torch, "empty_strided", lambda *a, **k: made(*a, **{**k, "device": "cpu"}))
         module = parse_module(text)
         with gpu.used():
-            found = tune(module, GPU, driver._Ways(OPTIONS, TARGET, GPU), cache, **how)  # pyright: ignore
+            found = tune(module, GPU, Ways(OPTIONS, TARGET, GPU), cache, **how)
         monkeypatch.undo()
         return found, module, timer
 
@@ -110,7 +111,7 @@ def test_products_of_f32_matrices_are_left(tmp_path: Path, timed: Any) -> None:
 
 
 def test_a_way_that_does_not_work_is_left_out(tmp_path: Path, timed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    native, tried = driver._Ways.native, list[int]()  # pyright: ignore
+    native, tried = Ways.native, list[int]()
 
     def refuse(self: Any, module: Any) -> Any:
         tried.append(1)
@@ -118,6 +119,6 @@ def test_a_way_that_does_not_work_is_left_out(tmp_path: Path, timed: Any, monkey
             raise CodegenError("too much shared memory")
         return native(self, module)
 
-    monkeypatch.setattr(driver._Ways, "native", refuse)  # pyright: ignore
+    monkeypatch.setattr(Ways, "native", refuse)
     found, _, _ = timed([1.0], Cache(tmp_path, 1 << 20))
     assert found and all(len(r.tiles) == 5 for r in found.values())

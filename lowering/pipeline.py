@@ -1,0 +1,92 @@
+"""The passes from aten to llvm, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from .gpu_target import GpuTarget
+    from .options import Options
+    from .pass_manager import PassManager, PassRecord
+    from .target import CpuTarget
+
+
+def pipeline(
+    options: Options, target: CpuTarget, gpu: GpuTarget | None = None, candidate: int = 0, variant: str = "default"
+) -> str:
+    """The passes from aten to llvm with their options, as text; `gpu` for a module with tensors of a GPU, `candidate`
+    for products in another of the ways there are, `variant` for other kernels.
+    """
+    device = f" gpu={gpu.name}" if gpu else ""
+    threads = str(options.threads).lower()
+    invariant = options.batch_invariant
+    numerics = "eager" if invariant else options.numerics
+    fixed = bool(options.deterministic) and gpu is None and options.products == "auto"
+    products = "all" if invariant or fixed else options.products
+    other = f" variant={variant}" if variant != "default" else ""
+    contract = str(numerics != "eager").lower()
+    deterministic = " deterministic=true" if options.deterministic else ""
+    halves = " halves=true" if gpu and gpu.sm >= 90 else ""
+    whole = " parts=false" if invariant else ""
+    alike = " invariant=true" if invariant else ""
+    machine = f"l1={target.l1} l2={target.l2} l3={target.l3} threads={target.cores}"
+    vectors = f"bits={target.vector_bits} registers={target.registers}"
+    return ",".join(
+        (
+            "aten-canonicalize",
+            "aten-patterns",
+            *([f"aten-fuse-attention{{target={cpu_name(options)}{device}}}"] if numerics != "eager" else []),
+            "aten-attention",
+            "aten-cse",
+            "aten-channels-last",
+            *(["aten-devices"] if gpu else []),
+            *(["aten-batch-invariant"] if invariant else []),
+            f"aten-choose-products{{choose={products} target={cpu_name(options)}{device}}}",
+            *(["aten-pad-products"] if gpu else []),
+            f"aten-to-prims{{random={options.random}{deterministic}{halves}}}",
+            f"prims-canonicalize{{numerics={numerics}}}",
+            "prims-to-loop",
+            f"loop-fuse{{{gpu.machine if gpu else machine}{whole}}}",
+            f"share-kernels{{l2={target.l2} l3={target.l3}}}",
+            f"loop-schedule{{{vectors} {machine} amx={str(target.has_amx_bf16).lower()}{whole}}}",
+            f"launch-together{{keep={target.l2}}}",
+            "bufferize",
+            *([f"loop-tile{{target={gpu.name} candidate={candidate}{other}{deterministic}{alike}}}"] if gpu else []),
+            f"kernel-to-llvm{{target={cpu_name(options)} threads={threads} contract={contract}}}",
+            *(["kernel-to-tt"] if gpu else []),
+            "host-to-llvm{deterministic=true}" if options.deterministic else "host-to-llvm",
+        )
+    )
+
+
+def freezing_passes(options: Options) -> str:
+    """The passes before those of `pipeline` where parameters are frozen, as text."""
+    fold = ["aten-fold-batch-norm"] if options.numerics != "eager" else []
+    return ",".join(
+        ("aten-canonicalize", "aten-patterns", *fold, "aten-channels-last", "aten-fuse-convolutions", "aten-freeze")
+    )
+
+
+def run_passes(
+    module: ModuleOp, passes: str, *, verify: bool = True, after: Sequence[Callable[..., None]] = ()
+) -> list[PassRecord]:
+    """Run a pipeline text over `module`, in place. Raises LamellaError or PassError."""
+    return manager(passes, verify=verify, after=after).run(module)
+
+
+def manager(passes: str, *, verify: bool, after: Sequence[Callable[..., None]]) -> PassManager:
+    """A pipeline text as passes."""
+    from .pass_manager import PassManager
+    from .pipeline_text import parse_passes
+
+    return PassManager(parse_passes(passes), verify=verify, after=after)
+
+
+def cpu_name(options: Options) -> str:
+    """The CPU's name where the host program runs: `host` beside a GPU."""
+    from .gpu_target import NAMES
+
+    return "host" if options.target in NAMES else options.target
