@@ -36,7 +36,10 @@ _SAFE = re.compile(
 )
 
 # Prefix of `llvm.x86.`, and the flag of the target that has it.
-_X86 = (("avx512bf16", "has_avx512_bf16"), ("avx512", "has_avx512"), ("tile", "has_amx_bf16"), ("tdp", "has_amx_bf16"))
+_X86 = (
+    *(("avx512bf16", "has_avx512_bf16"), ("avx512", "has_avx512"), ("tile", "has_amx"), ("tdp", "has_amx")),
+    ("sse", "has_pairs"),
+)
 
 
 def check_text(text: str, target: CpuTarget) -> None:

@@ -77,7 +77,7 @@ def reason_to_generate(call: AttentionCall, target: CpuTarget) -> str | None:
     known = all(isinstance(n, int) for n in (call.queries, call.keys, call.size))
     if not known or target.vector_bits < 256 or not call.device.startswith("cpu"):
         return None
-    if call.dtype == "bf16" and target.has_amx_bf16:
+    if call.dtype == "bf16" and target.has_amx:
         whole = all(cast(int, n) % SIDE == 0 for n in (call.keys, call.size))
         return "matrix units multiply, and blocks of scores stay in a cache" if whole else None
     if call.dtype != "f32":

@@ -33,7 +33,8 @@ from ..dialects.loop import (
 from ..dialects.tensor import TensorType, scalar_type
 from .address import LaneIndex, evaluate, lane_compare, multiple_of, relation
 from .kernel_loops import ForLoop, Lanes, Value, scan_type
-from .kernel_matrix import MatrixLoop, PackLoop, is_matrix
+from .kernel_pack import PackLoop
+from .kernel_pairs import sums_of
 from .kernel_sort import Sorter
 from .kernel_transpose import TransposeLoop
 from .llvm_builder import FunctionBuilder, KernelError, Num, element_of, lanes_of
@@ -345,8 +346,8 @@ class KernelBody:
         if isinstance(blocks, IntegerAttr) and self.lanes is None:
             TransposeLoop(self, op, cast("IntegerAttr[IntegerType]", blocks).value.data).run()
             return
-        if self.target.has_amx_bf16 and self.lanes is None and ("pack" in op.attributes or is_matrix(op)):
-            (PackLoop if "pack" in op.attributes else MatrixLoop)(self, op).run()
+        if self.lanes is None and (sums := sums_of(op, self.target)) is not None:
+            (PackLoop if "pack" in op.attributes else sums)(self, op).run()
             return
         loop = ForLoop(self, op)
         results = loop.run()

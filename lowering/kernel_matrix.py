@@ -1,8 +1,8 @@
-"""Code of matrix units (AMX) for the loops that `schedule_matrix` makes: packing a factor, and sums of tiles.
+"""Code of matrix units (AMX) for the loops that `schedule_matrix` makes: sums of tiles.
 
 A tile is 16 rows of 64 bytes. `tdpbf16ps` adds to 16 x 16 sums the products of 16 x 32 elements of the left factor and
-of the right one's 32 x 16, which lie in pairs along the inner dim: p[n / 16, k / 2, n mod 16, k mod 2]. Two tiles of
-rows and two of columns are at work at once.
+of the right one's 32 x 16, which lie in pairs along the inner dim: p[n / 16, k / 2, n mod 16, k mod 2]; `tdpbssd` and
+its like those of 16 x 64 bytes, which lie in fours. Two tiles of rows and two of columns are at work at once.
 
 Source: Intel Architecture Instruction Set Extensions Programming Reference, chapter 3.
 """
@@ -11,18 +11,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from xdsl.dialects import llvm
-from xdsl.dialects.builtin import StringAttr, i8, i16, i32, i64
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import i8, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import llvm_ext
 from ..dialects.expr import Dim
-from ..dialects.loop import ForOp, LoadOp, LoopDim, StoreOp
+from ..dialects.loop import ForOp, LoadOp, StoreOp
 from ..dialects.tensor import TensorType
 from .address import evaluate
-from .kernel_loops import Lanes
-from .kernel_transpose import transpose_block
-from .llvm_builder import Num, vector
+from .llvm_builder import Num
 from .llvm_properties import memory_access
 from .memory_to_llvm import Element
 from .schedule_access import stride
@@ -32,10 +30,10 @@ if TYPE_CHECKING:
     from .kernel_body import KernelBody
 
 SIDE = 32
-"""Rows, columns, and points of the inner dim of a step."""
+"""Rows and columns of a step."""
 
-ROWS = 8
-"""Rows that are packed before the next columns are, where columns are neighbours: pages are read in long runs."""
+BYTES = 64
+"""Bytes of a row of a tile."""
 
 INNER = 256
 """Points of the inner dim after which the next columns come: what a strip of rows has there stays in the L1 cache."""
@@ -49,71 +47,27 @@ def is_matrix(op: ForOp) -> bool:
     body = [o.name for o in op.body.block.ops]
     if "matrix" not in op.attributes or body != ["loop.for", "loop.store", "loop.yield"] or len(op.dims) != 2:
         return False
-    inner = [o.name for o in cast(ForOp, op.body.block.first_op).body.block.ops]
-    return inner == ["loop.load", "arith.extf", "loop.load", "arith.extf", "arith.mulf", "loop.yield"]
+    ops = list(cast(ForOp, op.body.block.first_op).body.block.ops)
+    if len(ops) != 6 or not isinstance(x := ops[0], LoadOp) or not isinstance(w := ops[2], LoadOp):
+        return False
+    wide, also, product = ops[1], ops[3], ops[4]
+    if wide.operands[0] is not x.res or also.operands[0] is not w.res:
+        return False
+    halves = isinstance(product, arith.MulfOp) and isinstance(wide, arith.ExtFOp) and isinstance(also, arith.ExtFOp)
+    return halves or (isinstance(product, arith.MuliOp) and isinstance(wide, _EXTENDED) and isinstance(also, _EXTENDED))
 
 
-class PackLoop:
-    """The loop that puts a factor in pairs; its vectors lie along the dim that its attribute `pack` names."""
+def packed_of(op: ForOp) -> TensorType | None:
+    """The type of the packed factor that a loop writes or reads, if it is one of `schedule_matrix`."""
+    if "pack" in op.attributes:
+        return cast(TensorType, next(o for o in op.body.block.ops if isinstance(o, StoreOp)).target.type)
+    if not is_matrix(op):
+        return None
+    _, w = (o for o in cast(ForOp, op.body.block.first_op).body.block.ops if isinstance(o, LoadOp))
+    return cast(TensorType, w.source.type)
 
-    def __init__(self, body: KernelBody, op: ForOp) -> None:
-        self.body, self.b = body, body.b
-        self.columns, self.r = op.dims
-        *self.ops, self.store, _ = cast("list[Any]", list(op.body.block.ops))
-        self.across = cast(StringAttr, op.attributes["pack"]).data == self.r.name
-        self.pairs = cast(TensorType, self.store.target.type).shape[1]
 
-    def run(self) -> None:
-        b = self.b
-        lo, hi = (evaluate(b, e, self.body.index) for e in (self.columns.lo, self.columns.hi))
-        k = evaluate(b, self.r.hi, self.body.index)
-        target = self.body.pointers[self.store.target]
-
-        def base(n: Num) -> SSAValue:
-            return b.gep(target, b.index_mul(b.index_sub(n, lo), b.index_mul(self._size(), 2)), i16)
-
-        if self.across:
-            b.loop(lo, hi, 16, [], lambda n, _: b.loop(0, k, SIDE, [], lambda r, _: self._transposed(base(n), n, r)))
-        else:
-            b.loop(0, k, ROWS, [], lambda r, _: b.loop(lo, hi, SIDE, [], lambda n, _: self._interleaved(base(n), n, r)))
-
-    def _size(self) -> Num:
-        """Pairs along the inner dim."""
-        return evaluate(self.b, self.pairs, self.body.index)
-
-    def _values(self, column: Num, row: Num, along: LoopDim) -> SSAValue:
-        """The bits of 32 elements along a dim."""
-        body = self.body
-        body.index[self.columns.symbol], body.index[self.r.symbol] = column, row
-        body.lanes = Lanes(along.symbol, SIDE, 1, None, False)
-        body.run(self.ops)
-        value = self.b.splat(body.operand(self.store.value, 0), SIDE)
-        body.lanes = None
-        for d in (self.columns, self.r):
-            del body.index[d.symbol]
-        return value
-
-    def _transposed(self, base: SSAValue, column: Num, row: Num) -> list[SSAValue]:
-        """16 columns that lie along the inner dim: pairs are exchanged as integers."""
-        b = self.b
-        rows = [self._values(b.index_add(column, i), row, self.r) for i in range(16)]
-        pairs = [b.pure(llvm.BitcastOp, (v,), vector(i32, 16)) for v in rows]
-        start = b.gep(base, b.index_mul(row, 16), i16)
-        for j, v in enumerate(transpose_block(b, pairs)):
-            b.store(v, b.gep(start, j * SIDE, i16), 2)
-        return []
-
-    def _interleaved(self, base: SSAValue, column: Num, row: Num) -> list[SSAValue]:
-        """32 columns that are neighbours, of a few rows, two at a time."""
-        b = self.b
-        start = b.gep(base, b.index_mul(row, 16), i16)
-        other = b.gep(start, b.index_mul(self._size(), SIDE), i16)
-        for j in range(0, ROWS, 2):
-            one, two = (self._values(column, b.index_add(row, j + i), self.columns) for i in (0, 1))
-            for first, to in ((0, start), (16, other)):
-                lanes = [first + i // 2 + (i % 2) * SIDE for i in range(SIDE)]
-                b.store(b.shuffle(one, two, lanes), b.gep(to, j * 16, i16), 2)
-        return []
+_EXTENDED = (arith.ExtSIOp, arith.ExtUIOp)
 
 
 class MatrixLoop:
@@ -125,6 +79,10 @@ class MatrixLoop:
         inner, self.store, _ = cast("tuple[ForOp, StoreOp, Operation]", tuple(op.body.block.ops))
         self.x, self.packed = (o for o in inner.body.block.ops if isinstance(o, LoadOp))
         (self.r,) = inner.dims
+        self.element = Element.of(cast(TensorType, self.packed.source.type))
+        self.group = 4 // self.element.size
+        signs = ["u" if isinstance(o, arith.ExtUIOp) else "s" for o in inner.body.block.ops if isinstance(o, _EXTENDED)]
+        self.product = f"tdpb{''.join(signs)}d" if signs else "tdpbf16ps"
         self.height = cast(int, self.rows.extent)
         self.heights = (16, 16) if self.height >= SIDE else (min(self.height, 16), max(self.height - 16, 0))
 
@@ -180,8 +138,10 @@ class MatrixLoop:
         pairs = evaluate(b, cast(TensorType, self.packed.source.type).shape[1], index)
         width = evaluate(b, cast(TensorType, self.store.target.type).strides[0], index)
         column = b.index_sub(n, first)
-        panel = b.gep(self.body.pointers[self.packed.source], b.index_mul(column, b.index_mul(pairs, 2)), i16)
-        far = b.index_mul(pairs, SIDE)
+        element, size = self.element.memory, self.element.size
+        start = b.index_mul(column, b.index_mul(pairs, self.group))
+        panel = b.gep(self.body.pointers[self.packed.source], start, element)
+        far = b.index_mul(pairs, BYTES // size)
         sums = b.gep(self.body.pointers[self.store.target], b.index_add(b.index_mul(row, width), column), i32)
 
         def place(i: int, j: int) -> tuple[SSAValue, Num]:
@@ -196,32 +156,35 @@ class MatrixLoop:
 
         def step(r: Num, _: Any) -> list[SSAValue]:
             index[self.r.symbol] = r
-            x, w = self._address(self.x), b.gep(panel, b.index_mul(r, 16), i16)
+            x, w = address_of(self.body, self.x), b.gep(panel, b.index_mul(r, 16), element)
             for i in dict.fromkeys(i for i, _ in used):
-                self._do("tileloadd64", _A[i], b.gep(x, b.index_mul(pitch, 16 * i), i16), b.index_mul(pitch, 2))
+                at = b.gep(x, b.index_mul(pitch, 16 * i), element)
+                self._do("tileloadd64", _A[i], at, b.index_mul(pitch, size))
             for j in (0, 1):
-                self._do("tileloadd64", _B[j], b.gep(w, b.index_mul(far, j), i16), 64)
+                self._do("tileloadd64", _B[j], b.gep(w, b.index_mul(far, j), element), BYTES)
             for i, j in used:
-                self._do("tdpbf16ps", _SUMS[i][j], _A[i], _B[j])
+                self._do(self.product, _SUMS[i][j], _A[i], _B[j])
             del index[self.r.symbol]
             return []
 
-        b.loop(lo, hi, SIDE, [], step)
+        b.loop(lo, hi, BYTES // size, [], step)
         for i, j in used:
             self._do("tilestored64", _SUMS[i][j], *place(i, j))
         for d in (self.rows, self.columns):
             del index[d.symbol]
         return []
 
-    def _address(self, load: LoadOp) -> SSAValue:
-        t = cast(TensorType, load.source.type)
-        at = self.body.lane_index(0)
-        pointer, _ = at.address(self.body.pointers[load.source], t, tuple(load.index), Element.of(t).memory)
-        return pointer
-
     def _do(self, name: str, tile: int, *operands: Any) -> None:
         """An intrinsic of tiles: these are numbers, as are steps that are known."""
         b = self.b
-        constant = i8 if name == "tdpbf16ps" else i64
+        constant = i8 if name == self.product else i64
         values = [b.constant(v, constant) if isinstance(v, int) else v for v in operands]
         b.effect_intrinsic(f"x86.{name}", (b.constant(tile, i8), *values))
+
+
+def address_of(body: KernelBody, load: LoadOp) -> SSAValue:
+    """Where the element lies that is loaded at the point that the indices stand at."""
+    t = cast(TensorType, load.source.type)
+    at = body.lane_index(0)
+    pointer, _ = at.address(body.pointers[load.source], t, tuple(load.index), Element.of(t).memory)
+    return pointer

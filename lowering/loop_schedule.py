@@ -31,7 +31,8 @@ class LoopSchedule(ModulePass):
     """Choose loops, vectors and grain of every kernel for the CPU.
 
     `bits` is the width of vectors, `registers` how many of them there are, `l1`, `l2`, `l3` are cache sizes in bytes,
-    `threads` is how many a launch should keep busy, `amx` whether there are matrix units, `parts` whether the order of
+    `threads` is how many a launch should keep busy, `amx` whether there are matrix units, `pairs`
+    whether pairs of products of 16 bits are added by one instruction, `parts` whether the order of
     a product's sums may depend on its sizes.
     """
 
@@ -44,6 +45,7 @@ class LoopSchedule(ModulePass):
     l3: int = 32 << 20
     threads: int = 16
     amx: bool = False
+    pairs: bool = False
     parts: bool = True
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
@@ -60,12 +62,12 @@ class LoopSchedule(ModulePass):
                 if before is None or prod(before.values.values()) < prod(sizes.values.values()):
                     seen[launch.callee] = sizes
         machine = Machine(self.l1, self.l2, self.l3, self.threads, parts=self.parts)
-        vectors = Vectors(self.bits, self.registers)
+        vectors = Vectors(self.bits, self.registers, self.amx, self.pairs)
         for name, kernel in kernels.items():
             known_sizes = seen.get(name, whole)
             write_parts_out(kernel)
             collapse(kernel, known_sizes)
             write_out(kernel, known_sizes)
             spread(kernel, machine, known_sizes)
-            schedule_kernel(kernel, vectors, machine, known_sizes, self.amx)
+            schedule_kernel(kernel, vectors, machine, known_sizes)
         self.statistics["kernels"] = len(kernels)

@@ -33,6 +33,7 @@ def pipeline(
     whole = " parts=false" if invariant else ""
     alike = " invariant=true" if invariant else ""
     machine = f"l1={target.l1} l2={target.l2} l3={target.l3} threads={target.cores}"
+    pairs = " pairs=true" if target.has_pairs else ""
     vectors = f"bits={target.vector_bits} registers={target.registers}"
     return ",".join(
         (
@@ -51,7 +52,7 @@ def pipeline(
             "prims-to-loop",
             f"loop-fuse{{{gpu.machine if gpu else machine}{whole}}}",
             f"share-kernels{{l2={target.l2} l3={target.l3}}}",
-            f"loop-schedule{{{vectors} {machine} amx={str(target.has_amx_bf16).lower()}{whole}}}",
+            f"loop-schedule{{{vectors} {machine} amx={str(target.has_amx).lower()}{pairs}{whole}}}",
             f"launch-together{{keep={target.l2}}}",
             "bufferize",
             *([f"loop-tile{{target={gpu.name} candidate={candidate}{other}{deterministic}{alike}}}"] if gpu else []),

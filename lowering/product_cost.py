@@ -11,7 +11,7 @@ from ..dialects.expr import Dim
 from ..dialects.tensor import is_complex, is_float, is_integer
 from .products import Product
 from .promotion import opmath
-from .schedule_matrix import rows_of_block
+from .schedule_matrix import BYTES, pairs, rows_of_block
 from .schedule_products import products_per_load
 from .target import CpuTarget
 from .vectors import Vectors
@@ -61,9 +61,25 @@ def reason_to_generate(product: Product, target: CpuTarget, size: Callable[[Dim]
         return None
     if is_integer(product.dtype) and product.dtype == product.result:
         return "ATen multiplies whole numbers one after the other"
+    if (product.dtype, product.result) == ("i8", "i32"):
+        return _bytes(product, target) or _small(product, target, size)
     if not is_float(product.dtype):
         return _small(product, target, size) if is_complex(product.dtype) else None
     return _memory_bound(product, target, size) or _small(product, target, size)
+
+
+def _bytes(product: Product, target: CpuTarget) -> str | None:
+    """Why a product of bytes is faster than oneDNN's: with matrix units 1.6 to 2.1 times at any size that was tried."""
+    m, n, k = product.m, product.n, product.k
+    if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
+        return None
+    if product.lhs != "k" or product.rhs not in MATRIX_ROWS:
+        return None
+    if target.has_amx and rows_of_block(m, n, k, BYTES) is not None and max(m, n, k) <= MATRIX_MOST:
+        return "matrix units are fed as fast, without copies of the factors before"
+    if target.vector_bits == 256 and "+avxvnni" not in target.features and rows_of_block(m, n, k, pairs(8)) is not None:
+        return "sums are exact, which ATen's of bytes are not there"
+    return None
 
 
 def _small(product: Product, target: CpuTarget, size: Callable[[Dim], int]) -> str | None:
@@ -90,7 +106,7 @@ def _memory_bound(product: Product, target: CpuTarget, size: Callable[[Dim], int
         return "ATen has no instructions for halves there"
     if product.dtype == "f64" or target.vector_bits < 256 or not isinstance(m, int) or not isinstance(n, int):
         return None
-    if target.has_amx_bf16 and (reason := _for_matrix_units(product, m, n)) is not None:
+    if target.has_amx and (reason := _for_matrix_units(product, m, n)) is not None:
         return reason
     if m > _share(BYTE_ROWS, target):
         return None

@@ -70,9 +70,9 @@ PART, MIN_PART = 32 << 10, 64
 """Bytes of the right factor that stay in the first cache while all rows meet them; points of the sum at least."""
 
 
-def tile_attention(kernel: KernelOp, vectors: Vectors, machine: Machine, hints: Hints, amx: bool = False) -> bool:
-    """Rewrite a kernel that is attention, in place; False where it is none, or not of sizes that are known. With `amx`,
-    its products may be for matrix units.
+def tile_attention(kernel: KernelOp, vectors: Vectors, machine: Machine, hints: Hints) -> bool:
+    """Rewrite a kernel that is attention, in place, for matrix units where there are any; False where it is none, or
+    not of sizes that are known.
     """
     loops = [o for o in kernel.body.block.ops if isinstance(o, ForOp)]
     nested = [o for o in loops if any(isinstance(i, ForOp) for i in o.body.block.ops)]
@@ -83,7 +83,7 @@ def tile_attention(kernel: KernelOp, vectors: Vectors, machine: Machine, hints: 
         if row.extent == 1 or not is_whole(row) or None in products:
             continue
         if products[0].columns == products[1].reduced:  # pyright: ignore[reportOptionalMemberAccess]
-            _Rewrite(kernel, row, cast("list[Factors]", products), vectors, machine, hints, amx).run()
+            _Rewrite(kernel, row, cast("list[Factors]", products), vectors, machine, hints).run()
             return True
     return False
 
@@ -99,7 +99,6 @@ class _Rewrite:
         vectors: Vectors,
         machine: Machine,
         hints: Hints,
-        amx: bool,
     ) -> None:
         self.kernel, self.products, self.lanes = kernel, products, vectors.bits // 32
         self.sums, self.vectors = vectors.sums, vectors.copies
@@ -112,7 +111,7 @@ class _Rewrite:
         over_keys = [o for o in loops if any(d.name == self.keys.name for d in o.dims)]
         self.rows = rows = cast(int, row.extent)
         limited = limit_of(over_keys, self.keys, row, LoopDim(row.name, 0, 1)) != self.keys.extent
-        self.matrix = amx and all(attention_matrix.takes(p, row) for p in products)
+        self.matrix = vectors.amx and machine.parts and all(attention_matrix.takes(p, row) for p in products)
         most = attention_matrix.ROWS if self.matrix else ROWS
         self.height = -(-rows // blocks_of_rows(kernel, row, machine, hints, min(most, LIMITED) if limited else most))
         if self.matrix:

@@ -53,15 +53,15 @@ OFTEN = 4
 """Points of a block that use what is gathered for it, at least."""
 
 
-def schedule_kernel(kernel: KernelOp, vectors: Vectors, machine: Machine, hints: Hints, amx: bool = False) -> None:
-    """Rewrite a kernel in place; with `amx`, products may be for the matrix unit."""
-    if tile_attention(kernel, vectors, machine, hints, amx and machine.parts):
+def schedule_kernel(kernel: KernelOp, vectors: Vectors, machine: Machine, hints: Hints) -> None:
+    """Rewrite a kernel in place."""
+    if tile_attention(kernel, vectors, machine, hints):
         for loop in [o for o in kernel.body.block.ops if isinstance(o, ForOp)]:
             _vectorize_free(loop, vectors, hints)
         set_grain(kernel)
         return
     loops = [o for o in body_ops(kernel.body) if isinstance(o, ForOp)]
-    tiling = tile_product(kernel, vectors, machine, hints, amx)
+    tiling = tile_product(kernel, vectors, machine, hints)
     column = tiling.column if tiling is not None else column_dim(kernel, hints) if loops else None
     if not loops:
         _flat(kernel, vectors.bits, hints)

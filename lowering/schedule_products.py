@@ -65,17 +65,15 @@ class Tiling:
     """Whether the loop along the column is there already."""
 
 
-def tile_product(
-    kernel: KernelOp, vectors: Vectors, machine: Machine, hints: Hints, amx: bool = False
-) -> Tiling | None:
-    """Make tiles of a kernel that multiplies matrices, in place, for the matrix unit where there is `amx`. None where
+def tile_product(kernel: KernelOp, vectors: Vectors, machine: Machine, hints: Hints) -> Tiling | None:
+    """Make tiles of a kernel that multiplies matrices, in place, for matrix units where there are any. None where
     the kernel is no product.
     """
     loop = product_loop(kernel)
     found = contraction_of_loop(loop, tuple(kernel.grid), vectors=True) if loop is not None else None
     if loop is None or found is None:
         return None
-    if amx and machine.parts and matrix_product(kernel, loop, found, machine, hints):
+    if machine.parts and matrix_product(kernel, loop, found, vectors, machine, hints):
         return Tiling(None, None)
     sums = vectors.sums
     vector = column_dim(kernel, hints)

@@ -30,7 +30,12 @@ class CpuTarget:
     has_f16c: bool = False
     has_avx512: bool = False
     has_avx512_bf16: bool = False
-    has_amx_bf16: bool = False
+    has_amx: bool = False
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether an instruction multiplies pairs of 16 bits and adds the two."""
+        return self.triple.startswith("x86_64")
 
     @property
     def registers(self) -> int:
@@ -79,7 +84,7 @@ _NAMED = {
         has_f16c=True,
         has_avx512=True,
         has_avx512_bf16=True,
-        has_amx_bf16=True,
+        has_amx=True,
     ),
     "avx2": CpuTarget("avx2", _X86, "x86-64-v3", "", 256, has_fma=True, has_f16c=True),
     "baseline": CpuTarget("baseline", _X86, "x86-64", "", 128),
@@ -138,7 +143,7 @@ def _host() -> CpuTarget:
             has_f16c=has("f16c"),
             has_avx512=avx512,
             has_avx512_bf16=avx512 and has("avx512bf16"),
-            has_amx_bf16=has("amx-bf16", "amx-tile") and _may_use_tiles(),
+            has_amx=has("amx-bf16", "amx-int8", "amx-tile") and _may_use_tiles(),
         )
     arm = machine in ("aarch64", "arm64")
     cpu, features = ("generic", "+neon") if arm else ("", "")

@@ -5,10 +5,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Vectors:
-    """Their width in bits, and how many of them registers hold."""
+    """Their width in bits, how many of them registers hold, and which sums of products are instructions: of tiles
+    (`amx`), of pairs of 16 bits.
+    """
 
     bits: int = 512
     registers: int = 32
+    amx: bool = False
+    pairs: bool = False
 
     @property
     def sums(self) -> int:

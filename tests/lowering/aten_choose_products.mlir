@@ -1,5 +1,6 @@
 // RUN: lamella-opt %s --split-input-file -p 'aten-choose-products{target=avx512}' | filecheck %s
 // RUN: lamella-opt %s --split-input-file -p 'aten-choose-products{target=avx2}' | filecheck %s --check-prefix AVX2
+// RUN: lamella-opt %s --split-input-file -p 'aten-choose-products{target=amx}' | filecheck %s --check-prefix AMX
 
 // A row times a weight, as linear layers keep it, reads the weight once. BLAS does so too where the matrix of f32 lies
 // the other way, if it has more to do than the call costs.
@@ -100,4 +101,16 @@ func.func @main(%x: !sym.t<[24, 1024], f32>, %w: !sym.t<[1024, 1024], f32, strid
   %0 = aten.mm(%x, %w) : (!sym.t<[24, 1024], f32>, !sym.t<[1024, 1024], f32, strides=[1, 1024]>) -> !sym.t<[24, 1024], f32>
   %1 = aten.mm(%h, %v) : (!sym.t<[512, 1024], bf16>, !sym.t<[1024, 1024], bf16, strides=[1, 1024]>) -> !sym.t<[512, 1024], bf16>
   func.return %0, %1 : !sym.t<[24, 1024], f32>, !sym.t<[512, 1024], bf16>
+}
+
+// -----
+
+// Bytes: matrix units take them; with AVX2 the library's instructions saturate, ours do not.
+
+// CHECK-LABEL: lamella.decisions = ["aten._int_mm i8*i8->i32 1x64x1024x1024 kk plain: ATen
+// AVX2-LABEL: lamella.decisions = ["aten._int_mm i8*i8->i32 1x64x1024x1024 kk plain: a kernel, sums are exact
+// AMX-LABEL: lamella.decisions = ["aten._int_mm i8*i8->i32 1x64x1024x1024 kk plain: a kernel, matrix units
+func.func @main(%x: !sym.t<[64, 1024], i8>, %w: !sym.t<[1024, 1024], i8, strides=[1, 1024]>) -> !sym.t<[64, 1024], i32> {
+  %0 = aten._int_mm(%x, %w) : (!sym.t<[64, 1024], i8>, !sym.t<[1024, 1024], i8, strides=[1, 1024]>) -> !sym.t<[64, 1024], i32>
+  func.return %0 : !sym.t<[64, 1024], i32>
 }

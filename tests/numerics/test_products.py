@@ -160,6 +160,26 @@ def test_a_sequence_of_rows_keeps_its_dims_and_results_may_be_views() -> None:
     check(lambda x, w, b: F.gelu(F.linear(x, w, b)).transpose(0, 1), (torch.randn(2, 5, 48), w, b))
 
 
+@pytest.mark.parametrize("target", ["host", "avx512", "avx2", "baseline"])
+@pytest.mark.parametrize("layout", ["kk", "kn", "mk"])
+@pytest.mark.parametrize("signs", ["ii", "iu", "ui", "uu"])
+def test_sums_of_bytes_are_exact(target: str, layout: str, signs: str) -> None:
+    """In tiles, in vectors and in loops; the largest and the smallest numbers too. The machine of the tests has AVX-512."""
+    torch.manual_seed(0)
+    kinds = {"i": (torch.int8, -128), "u": (torch.uint8, 0)}
+    options = {**EVERY, "target": target}
+
+    def drawn(kind: str, plain: bool, rows: int, columns: int) -> Tensor:
+        dtype, least = kinds[kind]
+        x = torch.randint(least, least + 256, (rows, columns) if plain else (columns, rows), dtype=dtype)
+        x[:3] = least or 255
+        return x if plain else x.t()
+
+    for m, k, n in ((5, 64, 32), (100, 192, 160), (16, 33, 17)):
+        x, w = drawn(signs[0], layout[0] == "k", m, k), drawn(signs[1], layout[1] == "n", k, n)
+        check(lambda x, w: x.int() @ w.int(), (x, w), options)
+
+
 def test_integers() -> None:
     x, w = torch.randint(-128, 128, (5, 33), dtype=torch.int8), torch.randint(-128, 128, (33, 16), dtype=torch.int8)
     check(
@@ -170,6 +190,15 @@ def test_integers() -> None:
             ),
         ),
         (x, w),
+    )
+
+
+def test_bytes_and_what_becomes_of_their_sums() -> None:
+    torch.manual_seed(0)
+    x, w = (torch.randint(-128, 128, shape, dtype=torch.int8) for shape in ((40, 128), (96, 128)))
+    check(
+        lambda x, w, s, t: torch._int_mm(x, w.t()).float() * s * t,  # pyright: ignore[reportPrivateImportUsage]
+        (x, w, torch.rand(40, 1), torch.rand(96)),
     )
 
 
