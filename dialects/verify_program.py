@@ -174,6 +174,10 @@ def _verify_launch(op: loop.LaunchOp | host.LaunchOp, symbols: dict[str, Operati
             raise LamellaVerifyError(op, f"has {len(values)} {what}, @{op.callee} takes {len(taken)}")
         for value, argument in zip(values, taken, strict=True):
             _verify_operand(op, cast(TensorType, value.type), cast(TensorType, argument.type), sizes)
+    device = next((cast(TensorType, v.type).device for v in outs), "cpu")
+    for value in ins:
+        if (t := cast(TensorType, value.type)).device != device:
+            raise LamellaVerifyError(op, f"has @{op.callee} read {t}, but it runs on {device}")
 
 
 def _verify_operand(op: Operation, given: TensorType, taken: TensorType, sizes: dict[sympy.Symbol, Any]) -> None:

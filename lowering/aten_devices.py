@@ -6,17 +6,17 @@ Eager takes a tensor of rank 0 on the CPU beside tensors of a GPU. Calls that no
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 
-from ..dialects.aten import AtenOp, lookup
+from ..dialects.aten import AtenOp
 from ..dialects.flow import bodies
 from ..dialects.tensor import TensorType
 from .aten_to_prims import RULES
+from .float_expressions import copied
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def _move(block: Block) -> int:
             continue
         for v in dict.fromkeys(numbers):
             if (v, device) not in there:
-                block.insert_op_before(copy := _copy(v, device, op), op)
+                block.insert_op_before(copy := copied(v, device, op.location), op)
                 there[v, device] = copy.results[0]
         op.operands = [there.get((v, device), v) for v in op.operands]
     return len(there)
@@ -51,11 +51,3 @@ def _move(block: Block) -> int:
 
 def _is_number(v: SSAValue) -> bool:
     return isinstance(v.type, TensorType) and v.type.rank == 0 and v.type.device == "cpu"
-
-
-def _copy(v: SSAValue, device: str, user: AtenOp) -> AtenOp:
-    t, cls = cast(TensorType, v.type), lookup("aten._to_copy")
-    assert cls is not None
-    given = {"self": v, "device": device}
-    arguments = [given.get(a.name, a.default) for a in cls.schema.args]
-    return cls.call(arguments, [TensorType.get(t.shape, t.dtype, None, device)], user.location)

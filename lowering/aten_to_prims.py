@@ -19,7 +19,7 @@ from ..dialects import prims
 from ..dialects.aten import AtenOp
 from ..dialects.flow import FlowOp, bodies
 from ..dialects.hints import size_hints
-from ..dialects.tensor import SymType, is_float
+from ..dialects.tensor import SymType, TensorType, is_float
 from . import (
     decompositions_activations,
     decompositions_adaptive_pooling,
@@ -52,6 +52,7 @@ from . import (
 )
 from .complex_pairs import Pairs
 from .decomposition import RULES, decompose
+from .float_expressions import note_float
 from .foreach import decompose_foreach
 from .prims_builder import Builder, Value
 from .random_seeds import join_draws
@@ -124,6 +125,7 @@ class AtenToPrims(ModulePass):
 
     def _lower(self, body: Region, hints: Mapping[str, int]) -> None:
         b = Builder(hints, self.halves)
+        devices = _devices(body.block)
         pairs = Pairs(b, lambda op, values: b.ops.append(remake(op, values)), self._is_refused)
         counts = self.statistics
 
@@ -141,12 +143,8 @@ class AtenToPrims(ModulePass):
                 kind = "aten ops left without a rule" if op.name not in RULES else "aten ops left by their rule"
                 counts[kind] = counts.get(kind, 0) + 1
             b.ops.append(remake(op, values))
-            if (
-                op.name == "aten._local_scalar_dense"
-                and isinstance(t := op.results[0].type, SymType)
-                and t.dtype == "f64"
-            ):
-                b.floats[t.expr] = Value(b, values[op.operands[0]])
+            if op.name == READ and isinstance(t := op.results[0].type, SymType) and t.dtype == "f64":
+                note_float(b, t.expr, values[op.operands[0]], devices)
 
         rebuild(body, b, lower, pairs.values)
         join_draws(body.block)
@@ -171,6 +169,12 @@ class AtenToPrims(ModulePass):
         if self.deterministic and op.name in NOT_DETERMINISTIC:
             return op.name != "aten.put" or not op.arg("accumulate")
         return self.random == "eager" and "nondeterministic_seeded" in op.schema.tags
+
+
+def _devices(block: Block) -> list[str]:
+    """Of the tensors in a block, each once."""
+    types = (v.type for v in (*block.args, *(r for o in block.ops for r in o.results)))
+    return list(dict.fromkeys(t.device for t in types if isinstance(t, TensorType)))
 
 
 def _order_matters(op: Operation) -> bool:

@@ -172,7 +172,9 @@ def decompose(b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> 
     mark, constants = len(b.ops), b.constants
     literals = op.args()
     if entry.elementwise:
-        literals = [float_tensor(b, a) or a if isinstance(a, sympy.Expr) and not has_code(a) else a for a in literals]
+        device = next((r.type.device for r in op.results if isinstance(r.type, TensorType)), "cpu")
+        missing = [isinstance(a, sympy.Expr) and not has_code(a) for a in literals]
+        literals = [(m and float_tensor(b, a, device)) or a for a, m in zip(literals, missing, strict=True)]
     result: Any = NotImplemented
     call = Call(b, op)
     if all(map(_literal_has_code, literals)):

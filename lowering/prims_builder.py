@@ -36,8 +36,8 @@ class Builder(SizeHints):
         """Whether GPUs add f16 and bf16 in memory at once."""
         self.ops: list[Operation] = []
         self.location: LocationAttr | None = None
-        self.floats: dict[sympy.Symbol, Value] = {}
-        """The tensors of one element that floats are read from."""
+        self.floats: dict[tuple[sympy.Symbol, str], Value] = {}
+        """The tensors of one element that floats are read from, by the devices that they are on."""
         self._constants: dict[tuple[Scalar, TensorType], Value] = {}
 
     def add(self, op: PrimsOp) -> Value:

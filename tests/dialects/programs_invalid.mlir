@@ -272,3 +272,17 @@ host.func @main(%x: !sym.t<[4], f32>, %i: !sym.t<[4], f32>) {
   }
   host.return
 }
+
+// -----
+
+loop.kernel @neg(%x: !sym.t<[4], f32, device=cuda:0>) outs(%y: !sym.t<[4], f32, device=cuda:0>) sizes [] grid [d0 = 4] {
+  %0 = loop.load %x[d0] : !sym.t<[4], f32, device=cuda:0>
+  %1 = arith.negf %0 : f32
+  loop.store %1, %y[d0] : !sym.t<[4], f32, device=cuda:0>
+  loop.end
+}
+func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32, device=cuda:0> {
+  // expected-error@+1 {{'loop.launch' op has @neg read !sym.t<[4], f32>, but it runs on cuda:0}}
+  %a = loop.launch @neg(%x) sizes [] : (!sym.t<[4], f32>) -> !sym.t<[4], f32, device=cuda:0>
+  func.return %a : !sym.t<[4], f32, device=cuda:0>
+}
