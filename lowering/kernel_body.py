@@ -228,7 +228,7 @@ class KernelBody:
             pointer, step = b.gep(pointer, at.offsets(step), element.memory), None
         ahead = op.attributes.get("prefetch")
         if k == 0 and ahead is not None and step == 1 and lanes.mask is None:
-            memory.prefetch(pointer, self.bytes(ahead), lanes.lanes * lanes.copies * element.size)
+            memory.prefetch(op, pointer, self.bytes(ahead), lanes.lanes * lanes.copies * element.size)
         if lanes.mask is not None and mask is None:
             return memory.load_lanes(element, pointer, step, lanes.lanes, lanes.mask, None, False)
         return memory.load_lanes(element, pointer, step, lanes.lanes, self._active(mask), other, invariant)
@@ -279,7 +279,7 @@ class KernelBody:
         pointer, step = at.address(self.pointers[op.target], type, tuple(op.index), element.memory)
         ahead = op.attributes.get("prefetch")
         if k == 0 and ahead is not None and step == 1 and lanes is not None and lanes.mask is None:
-            memory.prefetch(pointer, self.bytes(ahead), lanes.lanes * lanes.copies * element.size, write=True)
+            memory.prefetch(op, pointer, self.bytes(ahead), lanes.lanes * lanes.copies * element.size)
         if op.combine is not None:
             self._update(op, element, value, pointer, step, mask, at)
         elif lanes is None or (step == 0 and lanes_of(value) == 1 and (mask is None or lanes_of(mask) == 1)):

@@ -78,7 +78,7 @@ class TransposeLoop:
             pointer = self._address(self.load, at, row)
             ahead = self.load.attributes.get("prefetch")
             if ahead is not None:
-                self.body.memory.prefetch(pointer, self.body.bytes(ahead), n * self.element.size)
+                self.body.memory.prefetch(self.load, pointer, self.body.bytes(ahead), n * self.element.size)
             vectors.append(
                 b.load(pointer, type, self.element.size)
                 if mask is None

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerAttr, f32, f64, i1, i8, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, f32, f64, i1, i8, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ..dialects import llvm_ext
+from ..dialects.loop import LoadOp, StoreOp
 from ..dialects.tensor import TensorType, itemsize
 from .address import lane_compare
 from .llvm_builder import FunctionBuilder, KernelError, Num, lanes_of, vector
@@ -204,10 +205,13 @@ class Memory:
         else:
             b.effect(llvm_ext.MaskedStoreOp, (value, pointer, keep), (), alignment)
 
-    def prefetch(self, pointer: SSAValue, ahead: Num, size: int, write: bool = False) -> None:
-        """Asks for the cache lines of `size` bytes that lie `ahead` bytes further on, to be read or written."""
-        b = self.b
-        flags = [b.constant(n, i32) for n in (int(write), 3, 1)]
+    def prefetch(self, op: LoadOp | StoreOp, pointer: SSAValue, ahead: Num, size: int) -> None:
+        """Asks for the cache lines of `size` bytes that lie `ahead` bytes further on, to be read or written, in the
+        cache of the op's level.
+        """
+        b, level = self.b, op.attributes.get("level")
+        near = 4 - cast("IntegerAttr[IntegerType]", level).value.data if level is not None else 3
+        flags = [b.constant(n, i32) for n in (int(isinstance(op, StoreOp)), near, 1)]
         pointer = b.gep(pointer, ahead, i8)
         for line in range(0, max(size, 1), 64):
             b.effect_intrinsic("prefetch", (b.gep(pointer, line, i8), *flags))

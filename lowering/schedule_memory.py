@@ -23,8 +23,11 @@ TILES_AHEAD = 8192
 FEW_FLOPS = 4
 """Operations for each byte up to which a product is read from memory, not computed."""
 
-ROWS_AHEAD = 4
+ROWS_AHEAD = 8
 """Rows ahead at which columns are prefetched, where a row is so long that the machine does not see the next one."""
+
+TILE_ROWS_AHEAD = 4
+"""The same in tiles, whose rows are no more than some lines."""
 
 SHORT_ROW = 1 << 10
 """Bytes of a tile's row up to which the machine does not see the next one either, which is further away."""
@@ -59,13 +62,13 @@ def memory(kernel: KernelOp, machine: Machine, hints: Hints, is_product: bool) -
                 if buffer not in loaded and a.combine is None and total > machine.l3 < 4 * hints.bytes(buffer):
                     a.attributes["nontemporal"] = UnitAttr()
                 elif (step := _row_step(a, loop)) is not None and 2 * hints.bytes(buffer) > near:
-                    _prefetch(a, expr.normal(step * ROWS_AHEAD))  # pyright: ignore[reportOperatorIssue]
+                    _prefetch_tile(a, step)
             elif 2 * hints.bytes(buffer) > near:
                 first, last = readers[buffer][0], readers[buffer][-1]
                 row = None if first is last or is_product else _row_of_point(a, kernel, machine)
                 # the loop that is last to read a row asks for another one, and all find theirs in the cache
                 if row is None and loop is first:
-                    _prefetch(a, _ahead(a, loop, far))
+                    _read_ahead(a, loop, far)
                 elif row is not None and loop is last:
                     _prefetch(a, row * -(-far // row))
 
@@ -96,14 +99,14 @@ def _streaming(ops: Iterable[Operation]) -> Iterator[ForOp]:
             yield from _streaming(loop.body.block.ops)
 
 
-def _ahead(a: LoadOp, loop: ForOp, far: int) -> Dim:
-    """How many bytes ahead a load is prefetched: along the vector, or some rows where it runs over columns or tiles."""
+def _read_ahead(a: LoadOp, loop: ForOp, far: int) -> None:
+    """Prefetch what a load reads: along the vector, or some rows ahead where it runs over columns or tiles."""
     inner = a.parent_op()
     if inner is loop or not isinstance(inner, ForOp):
         row = _row_step(a, loop)
-        return far if row is None else expr.normal(row * ROWS_AHEAD)  # pyright: ignore[reportOperatorIssue]
+        return _prefetch(a, far) if row is None else _prefetch_tile(a, row)
     step = stride(a, inner.dims[-1].symbol)
-    return far if step in (None, 0, 1) else expr.normal(step * bytes_of(a) * ROWS_AHEAD)  # pyright: ignore
+    return _prefetch(a, far if step in (None, 0, 1) else expr.normal(step * bytes_of(a) * ROWS_AHEAD))  # pyright: ignore
 
 
 def _row_step(a: Access, loop: ForOp) -> Dim | None:
@@ -119,3 +122,9 @@ def _row_step(a: Access, loop: ForOp) -> Dim | None:
 
 def _prefetch(a: Access, ahead: Dim) -> None:
     a.attributes["prefetch"] = IntegerAttr(ahead, i64) if isinstance(ahead, int) else IndexAttr.get([ahead])
+
+
+def _prefetch_tile(a: Access, row: Dim) -> None:
+    """Rows of tiles lie in the same few places of the first cache: they are fetched to the second one."""
+    _prefetch(a, expr.normal(row * TILE_ROWS_AHEAD))  # pyright: ignore[reportOperatorIssue]
+    a.attributes["level"] = IntegerAttr(2, i64)

@@ -51,7 +51,8 @@ def stage(kernel: KernelOp, rows: LoopDim, columns: LoopDim, tile: tuple[int, in
         fill = ForOp.make(DimsAttr.get([columns, rows]), body, location=load.location)
         fill.attributes["transpose"] = IntegerAttr(min(16, bits // (8 * bytes_of(load))), i64)
         if isinstance(along[1], int):
-            # the next tile lies as many rows further on
+            # the next tile lies as many rows further on, in places of the first cache that this one takes
+            copied.attributes["level"] = IntegerAttr(2, i64)
             copied.attributes["prefetch"] = IntegerAttr(along[1] * tile[1] * bytes_of(load), i64)
         block.insert_ops_before([scratch, fill], loop)
         new = LoadOp.make(scratch.res, at, location=load.location)

@@ -39,11 +39,11 @@ loop.kernel @k(%x: !sym.t<[s0], f32>, %w: !sym.t<[768], bf16>) outs(%y: !sym.t<[
 // CHECK:      grid [b0 = 16, b1 = 16]
 // CHECK-NEXT:   [[T:%.*]] = loop.scratch : !sym.t<[64, 64], f32>
 // CHECK-NEXT:   loop.for [d1 = 64*b1 : 64*b1 + 64, d0 = 64*b0 : 64*b0 + 64] attributes {transpose = 16 : i64} {
-// CHECK-NEXT:     [[A:%.*]] = loop.load %x[d1, d0] attributes {prefetch = 262144 : i64}
+// CHECK-NEXT:     [[A:%.*]] = loop.load %x[d1, d0] attributes {level = 2 : i64, prefetch = 262144 : i64}
 // CHECK-NEXT:     loop.store [[A]], [[T]][-64*b0 + d0, -64*b1 + d1]
 // CHECK:        loop.for [d0 = 64*b0 : 64*b0 + 64, d1 = 64*b1 : 64*b1 + 64] attributes {vector = "d1"
 // CHECK-NEXT:     [[B:%.*]] = loop.load [[T]][-64*b0 + d0, -64*b1 + d1]
-// CHECK-NEXT:     loop.store [[B]], %y[d0, d1] attributes {prefetch = 16384 : i64}
+// CHECK-NEXT:     loop.store [[B]], %y[d0, d1] attributes {prefetch = 16384 : i64, level = 2 : i64}
 loop.kernel @k(%x: !sym.t<[1024, 1024], f32>) outs(%y: !sym.t<[1024, 1024], f32>) sizes [] grid [d0 = 1024, d1 = 1024] {
   %0 = loop.load %x[d1, d0] : !sym.t<[1024, 1024], f32>
   loop.store %0, %y[d0, d1] : !sym.t<[1024, 1024], f32>
@@ -74,7 +74,7 @@ loop.kernel @k(%x: !sym.t<[s0, s1], f32>) outs(%y: !sym.t<[s1], f32>) sizes [s0,
 
 // CHECK:      grid [b0 = 64]
 // CHECK-NEXT:   loop.for [d0 = 256*b0 : 256*b0 + 256] attributes {vector = "d0", lanes = 16 : i64, unroll = 16 : i64} {
-// CHECK:          loop.load %x[r0, d0] attributes {prefetch = 262144 : i64}
+// CHECK:          loop.load %x[r0, d0] attributes {prefetch = 524288 : i64}
 loop.kernel @k(%x: !sym.t<[1000, 16384], f32>) outs(%y: !sym.t<[16384], f32>) sizes [] grid [d0 = 16384] {
   %0 = loop.for [r0 = 1000] reduce [add] {
     %1 = loop.load %x[r0, d0] : !sym.t<[1000, 16384], f32>
