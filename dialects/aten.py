@@ -94,7 +94,7 @@ class AtenOp(Operation):
                 if not isinstance(literal, Literal):
                     raise VerifyException(f"argument '{a.name}' must be an #aten.lit, got {literal}")
                 template = literal.value
-                if not a.allows(template):
+                if not schema.allows(a, template):
                     raise VerifyException(f"argument '{a.name}': {text(template)} is not {_kind(a)}")
             for _ in range(holes(template)):
                 if taken >= len(operands):
@@ -187,7 +187,7 @@ class AtenOp(Operation):
         a = schema.args[position]
         start = parser.pos
         value = parse_value(parser, unresolved, words=a.element in NAMED)
-        if not a.allows(value):
+        if not schema.allows(a, value):
             parser.raise_error(f"argument '{a.name}': {text(value)} is not {_kind(a)}", start, parser.pos)
         if value is not HOLE or a.default is not HOLE:
             literal = Literal.get(value)

@@ -177,6 +177,13 @@ class Schema:
         single = sum(not r.is_list for r in self.returns)
         self.results = (single, None if any(r.is_list for r in self.returns) else single)
 
+    def allows(self, argument: Argument, value: Value) -> bool:
+        """Whether a literal value may stand for an argument. Torch's derivatives call theirs without tensors that the
+        schema does not call optional.
+        """
+        lacks = value is None and bool(argument.binds) and not argument.is_list and self.name.endswith("_backward")
+        return lacks or argument.allows(value)
+
     def aliases(self, result: int) -> tuple[int, ...]:
         """Positions of the arguments that declared result `result` shares memory with."""
         alias = self.returns[result].alias

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -88,6 +89,12 @@ class JointGraph:
         self.backward = frozenset(info.required_bw_nodes)
         self.needs_tangents = frozenset(info.tangents_closure)
         self._written = frozenset(n.name for n in _written(module))
+
+    @cached_property
+    def on_gpu(self) -> bool:
+        """Whether what is saved lies in a GPU's memory."""
+        values = (node.meta.get("val") for node in self.graph.nodes if node.op == "placeholder")
+        return any(isinstance(value, torch.Tensor) and value.device.type == "cuda" for value in values)
 
     @property
     def has_backward(self) -> bool:

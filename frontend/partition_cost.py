@@ -26,6 +26,10 @@ MATERIALIZED_TWICE = 2
 """A value that nothing in the forward writes costs a write and a read; one that is in memory anyway, a read."""
 
 
+HELD = 2
+"""What it costs more to hold a byte of a GPU's memory until the backward: traffic that is as dear."""
+
+
 class Kind(enum.Enum):
     """How an operator is carried out."""
 
@@ -78,7 +82,8 @@ class Costs:
             return 0 if self.joint.is_opaque(node) else None
         if node.op == "call_function" and self.kind(node) is Kind.VIEW and not self.must_save(node):
             return None
-        return self.size(node) * (1 if self._in_memory(node) else MATERIALIZED_TWICE)
+        held = HELD if self.joint.on_gpu else 0
+        return int(self.size(node) * ((1 if self._in_memory(node) else MATERIALIZED_TWICE) + held))
 
     def recompute(self, node: Node, allowed: frozenset[Node]) -> int | None:
         """The cost of computing a node again in the backward; None where it must not be. `allowed` nodes cost nothing:
