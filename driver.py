@@ -251,7 +251,7 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
     if gpu:
         from .codegen.triton_module import expect_kernels
 
-        expect_kernels()
+        expect_kernels(sum(1 for _ in module.walk()))
     passes = pipeline(options, target, gpu)
     try:
         start = time.perf_counter()

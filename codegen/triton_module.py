@@ -36,13 +36,14 @@ def _source(kernel: FuncOp, anywhere: FuncOp | None, version: TritonVersion) -> 
     return KernelSource(kernel.sym_name.data, kernel_text(kernel, version), anywhere=other, **settings)
 
 
-def expect_kernels() -> None:
-    """Kernels are to be compiled soon: processes for that start meanwhile."""
+def expect_kernels(ops: int) -> None:
+    """Kernels of so many operators are to be compiled soon: processes for that start meanwhile, and load Triton."""
     if triton_version() is not None and compiler() is compile_kernels:
-        WORKERS.start(min(processors(), _AHEAD))
+        WORKERS.start(min(processors(), _MOST_AHEAD, 2 + ops // _OPS_OF_A_PROCESS))
 
 
-_AHEAD = 2
+_MOST_AHEAD = 12
+_OPS_OF_A_PROCESS = 32
 """Processes that are started before it is known how many kernels there are."""
 
 

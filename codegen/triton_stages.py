@@ -14,6 +14,7 @@ import os
 import pickle
 import select
 import sys
+from contextlib import suppress
 from functools import cache
 from typing import Any, BinaryIO
 
@@ -30,6 +31,8 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what Triton prints is not an answer
     requests = sys.stdin.buffer
+    with suppress(Exception):  # who asks is told
+        _load()  # while nothing is asked yet
     while select.select([requests], [], [], IDLE_SECONDS)[0]:
         request = receive(requests)
         if request is None:
@@ -56,6 +59,12 @@ def receive(stream: BinaryIO) -> Any:
     size = int.from_bytes(header, "little")
     data = stream.read(size)
     return pickle.loads(data) if len(data) == size else None
+
+
+def _load() -> None:
+    """Loads Triton, which takes as long as a kernel."""
+    from triton._C.libtriton import ir as ir
+    from triton.backends.nvidia import compiler as compiler
 
 
 @cache

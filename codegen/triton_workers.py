@@ -31,6 +31,11 @@ class Request:
     sm: int
     options: dict[str, Any]
 
+    @property
+    def effort(self) -> tuple[bool, int]:
+        """What takes longer to compile has more: products of matrices, then long texts."""
+        return "tt.dot" in self.text, len(self.text)
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -123,11 +128,13 @@ class Workers:
         if not requests:
             return []
         with ThreadPoolExecutor(min(processes, len(requests)), thread_name_prefix="lamella-triton") as pool:
-            futures = {pool.submit(self._one, request, seconds): i for i, request in enumerate(requests)}
+            order = sorted(range(len(requests)), key=lambda i: requests[i].effort, reverse=True)
+            futures = {pool.submit(self._one, requests[i], seconds): i for i in order}
             for future in as_completed(futures):
                 if done is not None:
                     done(futures[future])
-            return [future.result() for future in futures]
+            answers = {i: future.result() for future, i in futures.items()}
+            return [answers[i] for i in range(len(requests))]
 
     def start(self, processes: int) -> None:
         """Starts processes ahead of the work, so that they are ready when it comes."""
