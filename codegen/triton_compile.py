@@ -58,6 +58,7 @@ class CompiledKernel:
     """Whether its programs wait for the launch before to be over, so that they may be made ready meanwhile."""
 
 
+@cache
 def triton_version() -> str | None:
     """The version of Triton here; None where there is none, or one that is not known."""
     from importlib.metadata import PackageNotFoundError, version

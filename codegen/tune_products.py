@@ -89,6 +89,10 @@ def tune(
     """Look up the products of an aten module on GPUs, measure those that are not known if `measure`, and set the
     module's attributes; what is known of each kind of product. `tell(what, done, of)` hears of the progress.
     """
+    machine = (compiler_version(), code_key(gpu), FORMAT)
+    any_key = cache_key("products", *machine)
+    if not measure and cache.get("product", any_key) is None:
+        return {}  # nothing has ever been measured here
     hints = Hints(size_hints(module))
     found: dict[str, Result] = {}
     missing: dict[str, tuple[str, ModuleOp]] = {}
@@ -96,7 +100,7 @@ def tune(
         kind = p.kind(hints.size)
         if kind in found or kind in missing or not is_candidate(p) or (part := part_of(p)) is None:
             continue
-        key = cache_key(print_module(part), compiler_version(), code_key(gpu), FORMAT)
+        key = cache_key(print_module(part), *machine)
         if (data := cache.get("product", key)) is not None:
             found[kind] = pickle.loads(data)
         elif measure:
@@ -110,6 +114,7 @@ def tune(
         if result is not None:
             found[kind] = result
             cache.put("product", key, pickle.dumps(result))
+            cache.put("product", any_key, b"some")
         if tell:
             tell("products measured", i + 1, len(ways))
     _note(module, found)

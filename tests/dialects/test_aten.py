@@ -40,6 +40,7 @@ builtin.module {{
     %10 = aten._local_scalar_dense(%x) : ({X}) -> !sym.int<z0, f64>
     %11 = aten.full([s0, 2], -inf, dtype = f32, device = "cuda:0") : () -> !sym.t<[s0, 2], f32, device=cuda:0>
     %12, %13, %14 = aten.native_layer_norm(%x, [16], none, none, 1e-05) : ({X}) -> ({X}, {X}, none)
+    %15 = aten.threshold_backward(%x, none, 0) : ({X}) -> {X}
     aten._assert_scalar(gt(s0, 3), "batch of \\"more\\" than 3") : () -> ()
     func.return
   }}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from lamella.frontend import partition
+from lamella.frontend.joint_graph import JointGraph
 from lamella.frontend.options import OptionError, parse_options
 from lamella.frontend.partition import Choice
 
@@ -50,7 +51,7 @@ def model() -> nn.Sequential:
     return nn.Sequential(Block(), Block())
 
 
-def gradients(run: Any, parameters: list[torch.Tensor], *inputs: torch.Tensor) -> list[torch.Tensor]:
+def gradients(run: Any, parameters: Sequence[torch.Tensor], *inputs: torch.Tensor) -> list[torch.Tensor]:
     return list(torch.autograd.grad(run(*inputs).square().mean(), [*parameters, *inputs]))
 
 
@@ -104,6 +105,22 @@ def test_what_is_costly_is_not_computed_again(choices: list[Choice]) -> None:
         n.target.overloadpacket.__name__ for n in choices[0].recomputed if isinstance(n.target, torch._ops.OpOverload)
     }
     assert again and not again & {"convolution", "addmm", "mm", "sort"}, again
+
+
+def test_memory_of_a_gpu_is_dearer(choices: list[Choice], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What gelu gives is read by a product in both halves: a GPU computes it again from what it has got."""
+    x = torch.randn(4, 64, 32)
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(32, 256), nn.GELU(), nn.Linear(256, 32))
+    found: list[list[torch.Tensor]] = []
+    for on_gpu in (False, True):
+        monkeypatch.setattr(JointGraph, "on_gpu", on_gpu)
+        found.append(gradients(compiled(module), list(module.parameters()), x.requires_grad_()))
+    there, on_gpu = choices
+    assert "aten.gelu.default" in {str(n.target) for n in on_gpu.recomputed if n.op == "call_function"}
+    assert on_gpu.saved_bytes == there.saved_bytes - 4 * 64 * 256 * 4
+    for ours, others in zip(*found, strict=True):
+        torch.testing.assert_close(ours, others)
 
 
 def test_a_residual_stream_is_not_summed_up_again(choices: list[Choice]) -> None:
