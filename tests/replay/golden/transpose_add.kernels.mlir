@@ -2,7 +2,7 @@ builtin.module attributes {lamella.decisions = []} {
   loop.kernel @add_0(%x0: !sym.t<[64, 32], f32>, %x1: !sym.t<[32, 64], f32>) outs(%y0: !sym.t<[32, 64], f32, strides=[1, 32]>) sizes [] grid [] attributes {ops = ["aten.add.Tensor"], bytes = #loop.index<[24576]>, flops = #loop.index<[2048]>} {
     %0 = loop.scratch : !sym.t<[64, 64], f32>
     loop.for [d0 = 32, d1 = 64] attributes {transpose = 16 : i64} {
-      %1 = loop.load %x1[d0, d1] attributes {prefetch = 16384 : i64} : !sym.t<[32, 64], f32>
+      %1 = loop.load %x1[d0, d1] attributes {level = 2 : i64, prefetch = 16384 : i64} : !sym.t<[32, 64], f32>
       loop.store %1, %0[d1, d0] : !sym.t<[64, 64], f32>
       loop.yield
     }
