@@ -7,6 +7,7 @@ instructions, never where they would be calls.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import llvm
@@ -44,19 +45,39 @@ def from_f32(b: FunctionBuilder, value: SSAValue, type: Attribute, target: Any, 
     """f32 rounded to f16 or bf16, as bits; a value that is one already need not be rounded."""
     if isinstance(type, BFloat16Type):
         if rounds and target.has_avx512_bf16 and lanes_of(value) == 16:
-            return _by_instruction(b, value)
+            return _by_instruction(b, value)[0]
         return _f32_to_bf16(b, value) if rounds else _high_half(b, b.cast(llvm.BitcastOp, value, i32))
     if target.has_f16c:
         return b.cast(llvm.BitcastOp, b.cast(llvm.FPTruncOp, value, f16), i16)
     return _f32_to_f16(b, value)
 
 
-def _by_instruction(b: FunctionBuilder, value: SSAValue) -> SSAValue:
-    """16 numbers by the target's instruction, which takes denormals for zero: where there are any, in integers."""
-    bits = b.cast(llvm.BitcastOp, b.cast(llvm.FPTruncOp, value, bf16), i16)
-    denormal = b.intrinsic("x86.avx512.fpclass.ps.512", (value, b.constant(_DENORMAL, i32)), vector(i1, 16))
-    some = b.intrinsic("vector.reduce.or", (denormal,), i1)
-    return b.when(some, lambda: [_f32_to_bf16(b, value)], [bits])[0]
+def pairs_to_bf16(b: FunctionBuilder, values: Sequence[SSAValue], target: Any) -> list[SSAValue] | None:
+    """Vectors of f32 rounded to bf16 two by two, which takes as long as one; None where that is not to be had."""
+    if not target.has_avx512_bf16 or len(values) % 2 or any(lanes_of(v) != 16 for v in values):
+        return None
+    return [r for low, high in zip(values[::2], values[1::2], strict=True) for r in _by_instruction(b, low, high)]
+
+
+def _by_instruction(b: FunctionBuilder, *values: SSAValue) -> list[SSAValue]:
+    """16 numbers, or twice 16, by the target's instructions, which take denormals for zero: where there are any, in
+    integers.
+    """
+    if len(values) == 1:
+        rounded = [b.cast(llvm.BitcastOp, b.cast(llvm.FPTruncOp, values[0], bf16), i16)]
+    else:
+        low, high = values
+        both = b.intrinsic("x86.avx512bf16.cvtne2ps2bf16.512", (high, low), vector(bf16, 32))
+        bits = b.cast(llvm.BitcastOp, both, i16)
+        rounded = [b.shuffle(bits, bits, range(at, at + 16)) for at in (0, 16)]
+    kind = b.constant(_DENORMAL, i32)
+    some: SSAValue | None = None
+    for v in values:
+        denormal = b.intrinsic("x86.avx512.fpclass.ps.512", (v, kind), vector(i1, 16))
+        some = denormal if some is None else b.binary(llvm.OrOp, some, denormal)
+    assert some is not None
+    some = b.intrinsic("vector.reduce.or", (some,), i1)
+    return b.when(some, lambda: [_f32_to_bf16(b, v) for v in values], rounded)
 
 
 _DENORMAL = 0x20

@@ -92,6 +92,8 @@ class KernelBody:
         operands = [self.values[v] for v in op.operands]
         if not any(isinstance(v, tuple) for v in operands):
             return self.code.emit(op, cast("list[SSAValue]", operands))
+        if isinstance(op, arith.TruncFOp) and (rounded := self.code.rounded(op, cast("Any", operands[0]))) is not None:
+            return tuple(rounded)
         return tuple([self.code.emit(op, [self.copy(v, k) for v in operands]) for k in range(self.copies)])
 
     @property

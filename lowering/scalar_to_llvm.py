@@ -6,11 +6,11 @@ in f32 and rounded. Everything here is total: what eager leaves undefined gives 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
-from xdsl.dialects import llvm
+from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import llvm_ext
 from ..dialects.errors import describe_location
-from .half_floats import from_f32, half_bits, to_f32
+from .half_floats import from_f32, half_bits, pairs_to_bf16, to_f32
 from .llvm_builder import FunctionBuilder, KernelError, bits_of, element_of
 from .scalar_division import ceil_unsigned, divide, divide_floats, remainder, round_towards
 from .vector_math import MATH
@@ -89,6 +89,12 @@ class ScalarCode:
     def narrowed(self, value: SSAValue, type: Attribute) -> SSAValue:
         """The inverse of `widened`, rounded."""
         return from_f32(self.b, value, type, self.target) if isinstance(type, HALVES) else value
+
+    def rounded(self, op: arith.TruncFOp, values: Sequence[SSAValue]) -> list[SSAValue] | None:
+        """Copies of a value converted together, where that is faster."""
+        if op.input.type != f32 or not isinstance(op.result.type, BFloat16Type):
+            return None
+        return pairs_to_bf16(self.b, values, self.target)
 
     def same(self, value: float | int, like: SSAValue) -> SSAValue:
         """A constant of the type of `like`."""

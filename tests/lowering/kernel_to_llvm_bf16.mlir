@@ -1,4 +1,4 @@
-// RUN: lamella-opt %s -p 'kernel-to-llvm{target=amx}' | filecheck %s
+// RUN: lamella-opt %s --split-input-file -p 'kernel-to-llvm{target=amx}' | filecheck %s
 // f32 is rounded to bf16 by the instruction of machines that have one; it takes denormals for zero, so where there are
 // any it is done in integers.
 
@@ -12,6 +12,65 @@ loop.kernel @round(%x: !sym.t<[64], f32>) outs(%y: !sym.t<[64], bf16>) sizes [] 
     %0 = loop.load %x[d0] : !sym.t<[64], f32>
     %1 = arith.truncf %0 : f32 to bf16
     loop.store %1, %y[d0] : !sym.t<[64], bf16>
+    loop.yield
+  }
+  loop.end
+}
+
+// -----
+
+// Two vectors are rounded as one.
+
+// CHECK:      [[B:%\w+]] = llvm.call_intrinsic "llvm.x86.avx512bf16.cvtne2ps2bf16.512"([[H:%\w+]], [[L:%\w+]])
+// CHECK-DAG:  llvm.call_intrinsic "llvm.x86.avx512.fpclass.ps.512"([[L]],
+// CHECK-DAG:  llvm.call_intrinsic "llvm.x86.avx512.fpclass.ps.512"([[H]],
+loop.kernel @round(%x: !sym.t<[64], f32>) outs(%y: !sym.t<[64], bf16>) sizes [] grid [] {
+  loop.for [d0 = 64] attributes {vector = "d0", lanes = 16 : i64, unroll = 2 : i64} {
+    %0 = loop.load %x[d0] : !sym.t<[64], f32>
+    %1 = arith.truncf %0 : f32 to bf16
+    loop.store %1, %y[d0] : !sym.t<[64], bf16>
+    loop.yield
+  }
+  loop.end
+}
+
+// -----
+
+// A quotient by 1 + e^x that is rounded to bf16, after a product, needs no division.
+
+// CHECK:      llvm.call_intrinsic "llvm.x86.avx512.rcp14.ps.512"
+// CHECK-NOT:  llvm.fdiv
+// CHECK:      llvm.fptrunc
+loop.kernel @silu(%x: !sym.t<[64], f32>) outs(%y: !sym.t<[64], bf16>) sizes [] grid [] {
+  loop.for [d0 = 64] attributes {vector = "d0", lanes = 16 : i64} {
+    %0 = loop.load %x[d0] : !sym.t<[64], f32>
+    %1 = arith.negf %0 : f32
+    %2 = math.exp %1 : f32
+    %3 = arith.constant 1.0 : f32
+    %4 = arith.addf %2, %3 : f32
+    %5 = arith.divf %0, %4 : f32
+    %6 = arith.mulf %5, %0 : f32
+    %7 = arith.truncf %6 : f32 to bf16
+    loop.store %7, %y[d0] : !sym.t<[64], bf16>
+    loop.yield
+  }
+  loop.end
+}
+
+// -----
+
+// What stays f32 is divided.
+
+// CHECK-NOT:  rcp14
+// CHECK:      llvm.fdiv
+loop.kernel @sigmoid(%x: !sym.t<[64], f32>) outs(%y: !sym.t<[64], f32>) sizes [] grid [] {
+  loop.for [d0 = 64] attributes {vector = "d0", lanes = 16 : i64} {
+    %0 = loop.load %x[d0] : !sym.t<[64], f32>
+    %1 = math.exp %0 : f32
+    %2 = arith.constant 1.0 : f32
+    %3 = arith.addf %1, %2 : f32
+    %4 = arith.divf %2, %3 : f32
+    loop.store %4, %y[d0] : !sym.t<[64], f32>
     loop.yield
   }
   loop.end
