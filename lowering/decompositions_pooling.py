@@ -220,7 +220,8 @@ def _counts(w: Windows, x: Value, like: Value, count_padding: bool, divisor: int
     """How many elements the window at each place of `like` has."""
     if divisor is not None:
         return like.full(divisor)
-    if not any(w.padding) and all(_is_inside(h) for h in w._overhang(x)):
+    beyond = [expr.normal(h - p) for h, p in zip(w._overhang(x), w.padding, strict=True)]
+    if (count_padding or not any(w.padding)) and all(map(_is_inside, beyond)):
         return like.full(math.prod(w.kernel))
     count: Value | None = None
     for d, (k, s, p) in enumerate(zip(w.kernel, w.stride, w.padding, strict=True)):

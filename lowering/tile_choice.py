@@ -69,6 +69,9 @@ GAPS = 128
 GAPS_EACH = 2
 """Elements of such a tile for a thread."""
 
+WINDOWS = 512
+"""Elements of a tile of windows whose lanes read with gaps."""
+
 FLAT_EACH = 16
 """Of these, for a thread."""
 
@@ -104,6 +107,7 @@ class Tiling(KernelShape):
         super().__init__(kernel, target, hints)
         self.variant = variant
         self._is_long = False
+        self.is_window = False
         self.threads: int | None = None
         """Of a program, where they are chosen with its tiles."""
         self.registers: int | None = None
@@ -126,6 +130,7 @@ class Tiling(KernelShape):
             if self._windowed() and (across or self._overlaps()):
                 for o in self.loops:
                     o.attributes[UNROLL] = UnitAttr()
+                self.is_window = True
                 elements, vector = self._flat(), self._best(self.grid, self.found)
                 narrow = THREAD if vector is None else self._narrow(vector)
                 self._write(elements, self._each(max(WINDOW_EACH, THREAD // narrow)))
@@ -168,8 +173,8 @@ class Tiling(KernelShape):
         for d in self.grid:
             points *= self._size(d)
         budget = FLAT * 2 // max(narrow, 2)
-        if self._each(FLAT) == GAPS_EACH:
-            budget = min(budget, GAPS * GAPS_EACH)
+        if self._has_gaps():
+            budget = min(budget, WINDOWS if self.is_window else GAPS * GAPS_EACH)
         while budget > 256 and points < budget * 2 * self.target.processors:
             budget //= 2
         left = budget
@@ -181,13 +186,16 @@ class Tiling(KernelShape):
 
     def _each(self, most: int) -> int:
         """Elements of a tile without order for a thread: few where lanes read with gaps, or each load of a thread would
-        touch as many sectors as a warp has lanes.
+        touch as many sectors as a warp has lanes. Windows share what they read.
         """
+        return GAPS_EACH if self._has_gaps() and not self.is_window else most
+
+    def _has_gaps(self) -> bool:
         vector = self._best(self.grid, self.found)
         if vector is None or self._transposed(vector) is not None:
-            return most
+            return False
         gaps = (a for a in self.found if isinstance(a, LoadOp) and stride(a, vector.symbol) not in (0, 1, None))
-        return GAPS_EACH if any(8 * self._bytes(a) >= self._most(vector) for a in gaps) else most
+        return any(8 * self._bytes(a) >= self._most(vector) for a in gaps)
 
     def _snug(self, n: int, most: int) -> int:
         """A tile of at most `most` that covers `n` points without much waste."""

@@ -14,7 +14,7 @@ loop.kernel @window(%x0: !sym.t<[64, 64, 112, 112], bf16, strides=[802816, 1, 71
 
 // The same where columns are neighbours: windows overlap, so that lanes are points of the result all the same.
 // CHECK-LABEL: loop.kernel @columns(
-// CHECK-SAME: tile = {d2 = 4 : i64, d3 = 64 : i64}, warps = 4
+// CHECK-SAME: tile = {d2 = 8 : i64, d3 = 64 : i64}, warps = 4
 // CHECK: loop.for [r0 = 3, r1 = 3] reduce [max] attributes {unroll} {
 loop.kernel @columns(%x0: !sym.t<[64, 64, 112, 112], f32, device=cuda:0>) outs(%y0: !sym.t<[64, 64, 55, 55], f32, device=cuda:0>) sizes [] grid [d0 = 64, d1 = 64, d2 = 55, d3 = 55] {
   %0 = loop.for [r0 = 3, r1 = 3] reduce [max] attributes {unroll} {
