@@ -49,7 +49,7 @@ def reason_on_gpu(product: Product, gpu: GpuTarget) -> str | None:
     batch, m, n, k = (cast(int, d) for d in (product.batch, product.m, product.n, product.k))
     half = opmath(product.dtype) != product.dtype
     if product.stored in ("i8", "u8"):
-        few = batch == 1 and half and m <= BYTE_ROWS and n in COLUMNS and n * k >= BYTES and k <= LONG_ROW
+        few = batch == 1 and half and m <= BYTE_ROWS and n >= COLUMNS.start and n * k >= BYTES and k <= LONG_ROW
         return "a weight of bytes is converted where it is read" if few and product.rhs == "k" else None
     if product.stored != product.dtype:
         return None
