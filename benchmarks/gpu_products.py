@@ -132,6 +132,7 @@ GROUPS: dict[str, dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]] = {
     "quantized": {
         **{f"i8_{m}x4096x4096": (quantized, ((m, 4096), ("i8", 4096, 4096), (4096,))) for m in (1, 4, 16, 64)},
         **{f"i8_{m}x4096x14336": (quantized, ((m, 14336), ("i8", 4096, 14336), (4096,))) for m in (1, 8)},
+        **{f"i8_{m}x14336x4096": (quantized, ((m, 4096), ("i8", 14336, 4096), (14336,))) for m in (1, 16, 64)},
         "i8_before_8x4096x4096": (quantized_before, ((8, 4096), ("i8", 4096, 4096), (4096,))),
         "i8_2048x4096x4096": (quantized, ((2048, 4096), ("i8", 4096, 4096), (4096,))),
     },

@@ -138,11 +138,21 @@ def _tf32(x: Tensor) -> Tensor:
     return torch.where(x.isfinite(), rounded, x)
 
 
+def _pair(x: Tensor) -> tuple[Tensor, Tensor]:
+    """f32 as the sum of two bf16."""
+    high = x.to(torch.bfloat16).float()
+    return high, (x - high).to(torch.bfloat16).float()
+
+
 def _dot(op: tt.DotOp, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     if isinstance(element_of(op.a.type), IntegerType):
         return torch.matmul(a.to(c.dtype), b.to(c.dtype)) + c
-    if a.dtype is torch.float32 and op.inputPrecision is not None and PRECISION.of(op.inputPrecision) == "tf32":
+    precision = "" if op.inputPrecision is None or a.dtype is not torch.float32 else PRECISION.of(op.inputPrecision)
+    if precision == "tf32":
         a, b = _tf32(a), _tf32(b)
+    if precision == "bf16x3":
+        (a, low), (b, below) = _pair(a), _pair(b)
+        c = (torch.matmul(low, b) + torch.matmul(a, below)).nan_to_num(0.0, torch.inf, -torch.inf) + c
     return (torch.matmul(a.to(torch.float64), b.to(torch.float64)) + c.to(torch.float64)).to(c.dtype)
 
 

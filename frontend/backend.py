@@ -313,9 +313,15 @@ class Backend:
 
 def with_settings(options: Options) -> Options:
     """`options` where what is not said is what torch is set to now."""
-    if options.deterministic is not None:
-        return options
-    return replace(options, deterministic=torch.are_deterministic_algorithms_enabled())
+    found: dict[str, bool] = {}
+    if options.deterministic is None:
+        found["deterministic"] = torch.are_deterministic_algorithms_enabled()
+    if options.tf32 is None:
+        try:
+            found["tf32"] = torch.get_float32_matmul_precision() != "highest"
+        except RuntimeError:  # it is set in torch's other way, for each backend
+            found["tf32"] = torch.backends.cuda.matmul.fp32_precision == "tf32"
+    return replace(options, **found) if found else options
 
 
 def _stays(graph: GraphModule, calls: Iterable[Call]) -> str:

@@ -91,10 +91,10 @@ GPU_SIDE, GPU_SIZE, GPU_SCORES = 64, 128, 1 << 20
 
 def reason_on_gpu(call: AttentionCall, gpu: GpuTarget) -> str | None:
     """The same on a GPU, where ATen's kernels without a mask are faster."""
-    if not call.is_static or " mask" not in call.mask or call.op.name != EFFICIENT:
+    if not call.is_static or call.op.name != EFFICIENT or (" mask" not in call.mask and call.dtype != "f32"):
         return None
     sizes = call.sizes(lambda d: cast(int, d))
-    if gpu.sm < 80 or call.dtype not in ("bf16", "f16") or call.groups != call.heads or not is_large(*sizes):
+    if gpu.sm < 80 or call.dtype not in ("bf16", "f16", "f32") or call.groups != call.heads or not is_large(*sizes):
         return None
     return "a mask is read where scores are made"
 

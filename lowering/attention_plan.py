@@ -48,7 +48,7 @@ class Attention:
     first: Factors
     last: Factors
     factors: tuple[SSAValue, SSAValue, SSAValue]
-    """Queries, keys and values, in 16 bits."""
+    """Queries, keys and values, of one type."""
     scale: float
     """What the first two are multiplied by besides."""
     most: Statistic
@@ -68,12 +68,17 @@ class Attention:
         return self.first.columns
 
     @property
+    def is_f32(self) -> bool:
+        """Whether products are of f32."""
+        return not is_half(self.factors[0])
+
+    @property
     def scores(self) -> SSAValue:
         return self.most.value
 
     @staticmethod
     def of(kernel: KernelOp) -> Attention | None:
-        """The attention that a kernel is, of 16-bit floats; None where it is none."""
+        """The attention that a kernel is; None where it is none."""
         loops = [o for o in kernel.body.block.ops if isinstance(o, ForOp)]
         nested = [o for o in loops if any(isinstance(i, ForOp) for i in o.body.block.ops)]
         if len(nested) != 2:
@@ -104,10 +109,9 @@ def _plan(kernel: KernelOp, row: LoopDim, first: Factors, last: Factors, between
         return _source(stored, load)
 
     chain = weight_of(last.left, source, lambda v: isinstance(v.owner, Operation) and v.owner.parent is block)
-    narrow = [narrow_factor(v, source) for v in (first.left, first.right, last.right)]
-    if chain is None or None in narrow:
+    if chain is None:
         return None
-    (queries, a), (keys, b), (values, c) = cast("list[tuple[SSAValue, float]]", narrow)
+    (queries, a), (keys, b), (values, c) = (factor_of(v, source) for v in (first.left, first.right, last.right))
     if c != 1 or len({queries.type, keys.type, values.type}) != 1:
         return None
     grown, weight = chain
@@ -198,8 +202,8 @@ def _is_blank(v: SSAValue) -> bool:
     return op.value.value.data == 0 or numbers.isnan(op.value.value.data)
 
 
-def narrow_factor(v: SSAValue, source: Source) -> tuple[SSAValue, float] | None:
-    """What a factor is in 16 bits, before it was converted to f32 and multiplied by a number; None where it is not."""
+def factor_of(v: SSAValue, source: Source) -> tuple[SSAValue, float]:
+    """What a factor is before it was converted to f32 and multiplied by a number."""
     scale = 1.0
     while isinstance(op := v.owner, Operation) and not is_half(v):
         match op:
@@ -211,8 +215,8 @@ def narrow_factor(v: SSAValue, source: Source) -> tuple[SSAValue, float] | None:
                 scale *= n
                 v = op.lhs if _number(op.rhs) is not None else op.rhs
             case _:
-                return None
-    return (v, scale) if is_half(v) else None
+                break
+    return v, scale
 
 
 def _number(v: SSAValue) -> float | None:

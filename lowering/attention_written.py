@@ -34,7 +34,7 @@ def written_out_on_gpu(first: AtenOp, gpu: GpuTarget, size: Callable[[Dim], int]
     scores = _type(first.results[0])
     inner = _type(first.operands[0]).shape[2]
     halves = {_before_widening(v).dtype for v in first.operands}
-    if gpu.sm < 80 or halves not in ({"bf16"}, {"f16"}) or not scores.device.startswith("cuda"):
+    if gpu.sm < 80 or halves not in ({"bf16"}, {"f16"}, {"f32"}) or not scores.device.startswith("cuda"):
         return None
     if not all(isinstance(n, int) for n in (*scores.shape[1:], inner)):
         return None

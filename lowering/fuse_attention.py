@@ -18,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ..dialects.loop import LoadOp, NestOp, YieldOp, op_symbols
 from .attention_limit import Source
-from .attention_plan import most_of, narrow_factor, through, weight_of
+from .attention_plan import factor_of, most_of, through, weight_of
 from .contraction import contraction_of_nest
 from .fuse_graph import Node, tensor_type
 from .fuse_plan import Group
@@ -102,8 +102,8 @@ def _is_attention(first: Node, last: Node, members: Sequence[Node], readers: Map
 
 
 def _has_one_loop(first: Node, last: Node, members: Sequence[Node]) -> bool:
-    """Whether a GPU goes over the keys once: products are of 16-bit floats, weights are exp(score - most) times what is
-    of the row (see attention_plan).
+    """Whether a GPU goes over the keys once: products are of one type, weights are exp(score - most) times what is of
+    the row (see attention_plan).
     """
     if any(n.asserts for n in members):
         return False
@@ -127,11 +127,13 @@ def _has_one_loop(first: Node, last: Node, members: Sequence[Node]) -> bool:
         )
 
     scores, sums = pairs
-    if scores is None or sums is None or None in [narrow_factor(v, source) for v in (scores.left, scores.right)]:
+    if scores is None or sums is None:
         return False
+    types = {factor_of(v, source)[0].type for v in (scores.left, scores.right)}
     for left, right in ((sums.left, sums.right), (sums.right, sums.left)):
         found = weight_of(left, source, of_row)
-        if found is not None and (narrow_factor(right, source) or (right, 0.0))[1] == 1:
+        values, scale = factor_of(right, source)
+        if found is not None and scale == 1 and types == {values.type}:
             below = through(found[0].owner.operands[0], source).owner  # pyright: ignore
             if not isinstance(below, arith.SubfOp) or _is_rounded(below.lhs, source):
                 return False

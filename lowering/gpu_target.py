@@ -36,10 +36,12 @@ class GpuTarget:
         return f"sm_{self.sm}|{self.processors}"
 
     def flops(self, element: str, precision: str) -> float:
-        """Operations per microsecond of products; `precision` (`ieee`, `tf32`) is that of f32."""
-        if element in ("f32", "f64") and not (element == "f32" and precision == "tf32"):
+        """Operations per microsecond of products; `precision` (`ieee`, `bf16x3`, `bf16x6`) is that of f32."""
+        if element == "f32" and precision != "ieee":
+            return self.tensor_flops / {"bf16x3": 3, "bf16x6": 6}[precision]
+        if element in ("f32", "f64"):
             return self.vector_flops if element == "f32" else self.vector_flops / 2
-        return self.tensor_flops * {"f32": 0.5, "bf16": 1.0, "f16": 1.0}.get(element, 2.0)
+        return self.tensor_flops * {"bf16": 1.0, "f16": 1.0}.get(element, 2.0)
 
     @property
     def programs(self) -> int:

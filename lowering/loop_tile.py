@@ -41,8 +41,8 @@ class LoopTile(ModulePass):
     """Choose tiles, warps and stages for kernels of CUDA tensors. `target` is a name of `GpuTarget.from_name`.
 
     The module's attribute `lamella.tiles` has what measurements say of kinds of contractions and of other kernels.
-    `tf32`: products of f32 matrices may be rounded to tf32. `candidate`: of the tiles that contractions may have, the
-    one of that number, the model's choice being 0.
+    `tf32`: products of f32 matrices need not be exacter than with tf32. `candidate`: of the tiles that contractions may
+    have, the one of that number, the model's choice being 0.
     """
 
     name = "loop-tile"
@@ -85,7 +85,7 @@ class LoopTile(ModulePass):
             variant = VARIANTS.get(chosen, VARIANTS["default"])
             parts = split_phases(kernel, launches[name])
             for part in parts:
-                if tile_attention(part, target, known, self.candidate, measured):
+                if tile_attention(part, target, known, self.candidate, measured, tf32=self.tf32):
                     continue
                 if len(parts) == 1:
                     spill(part, launches[name])

@@ -24,6 +24,8 @@ class Options:
     each time and, on a CPU, for any number of threads (products and attention are kernels, calls into ATen that add up
     run with one thread); on a GPU also where kernels update what data says. Operators raise that ATen has no such
     kernel of. None is torch's own setting.
+    `tf32`: products of f32 matrices on a GPU, and those of attention that is written out, need not be exacter than with
+    tf32; None is torch's own setting, `float32_matmul_precision`.
     `batch_invariant`: a row of a result of elementwise operators, reductions and scans within rows, norms, softmax and
     matrix products has the same bits whatever rows are computed beside it, and however many. To that end all products
     are kernels, each element summed in one order, long reductions are not made in parts, and roundings are eager's.
@@ -51,6 +53,7 @@ class Options:
     products: str = "auto"
     autotune: bool = False
     deterministic: bool | None = None
+    tf32: bool | None = None
     freezing: bool = False
     batch_invariant: bool = False
     traces: bool = True
@@ -59,4 +62,4 @@ class Options:
     def key(self) -> str:
         """What of this changes the code."""
         ways = f"{self.numerics}|{self.random}|{self.products}|{self.autotune}|{self.deterministic is True}"
-        return f"{ways}|{self.target}|{self.threads}|{self.batch_invariant}"
+        return f"{ways}|{self.target}|{self.threads}|{self.batch_invariant}|{self.tf32 is True}"

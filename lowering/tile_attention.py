@@ -20,10 +20,10 @@ from .fuse_cost import Hints
 from .gpu_target import GpuTarget
 from .schedule_access import accesses, type_of
 from .tile_choice import power
-from .tile_contraction import OWN_SHARED, TILED, Tile
+from .tile_contraction import OWN_SHARED, TILED, Tile, is_product
 from .tile_order import REVERSE
 from .tt_attention import ATTENTION
-from .tt_contraction import DOT
+from .tt_contraction import DOT, PAIRS, PARTS, SPLIT
 
 LEAST = 16
 """Points of a dim of a tile of a product, at least."""
@@ -35,6 +35,12 @@ _WIDE = ((128, 64, 4, 2), (64, 32, 4, 3), (128, 32, 4, 3), (64, 64, 4, 2), (128,
 elements, these with a mask that is read, and longer ones.
 """
 
+_F32 = ((128, 32, 8, 2), (64, 32, 4, 2), (64, 64, 4, 2), (128, 32, 4, 2), (128, 64, 8, 2))
+_F32_PAIRS = ((64, 64, 4, 2), (128, 64, 8, 2), (64, 32, 4, 2), (128, 32, 4, 2))
+_F32_PAIRS_MASKED = ((64, 32, 4, 2), (128, 32, 4, 2), (64, 64, 4, 2), (128, 64, 8, 2))
+_F32_WIDE = ((128, 64, 8, 2), (64, 32, 4, 2), (128, 32, 8, 2), (64, 64, 4, 2))
+"""The same for f32, as sums of three bf16 and of two, and longer ones."""
+
 _ODD = (64, 32, 4, 4)
 """The best where rows of a mask do not begin at multiples of 16 bytes: its elements come one by one."""
 
@@ -43,20 +49,29 @@ ALIGNED = 8
 
 
 def tile_attention(
-    kernel: KernelOp, target: GpuTarget, hints: Hints, candidate: int = 0, measured: Mapping[str, str] = {}
+    kernel: KernelOp,
+    target: GpuTarget,
+    hints: Hints,
+    candidate: int = 0,
+    measured: Mapping[str, str] = {},
+    *,
+    tf32: bool = False,
 ) -> bool:
     """Set the attributes of a kernel that is attention: its candidate of that number, unless a measurement says which
-    tile is best. False where it is none.
+    tile is best. False where it is none. `tf32`: as `loop-tile` has it.
     """
     plan = Attention.of(kernel)
     if plan is None:
         return False
-    found = list(_candidates(kernel, plan, target, hints))
+    # ATen's attention has no setting for tf32: products have
+    precision = "ieee" if not plan.is_f32 else PAIRS if tf32 and is_product(kernel) else SPLIT
+    found = list(_candidates(kernel, plan, target, hints, precision))
     if not found:
         return False
     sizes = (plan.row, plan.keys, plan.first.reduced, plan.last.columns)
     others = hints.points(tuple(d for d in kernel.grid if d is not plan.row))
     kind = f"attention {others}x{'x'.join(str(hints.size(d.extent)) for d in sizes)} {len(kernel.body.block.ops)}"
+    kind += f" {precision}" if plan.is_f32 else ""
     tile = Tile.parse(measured[kind]) if kind in measured else found[min(candidate, len(found) - 1)]
     columns = power(max(hints.size(plan.last.columns.extent), LEAST))
     tiles = dict(zip((d.name for d in sizes), (tile.rows, tile.columns, tile.depth, columns), strict=True))
@@ -65,7 +80,7 @@ def tile_attention(
         if isinstance(o, ForOp):
             _set(o, tuple(o.dims), tiles)
     for o in (plan.first.inner, plan.last.inner):
-        o.attributes[DOT] = StringAttr("ieee")
+        o.attributes[DOT] = StringAttr(precision)
     block = LoopDim(plan.row.name, plan.row.symbol, expr.normal(plan.row.symbol + tile.rows))
     if seen_keys(plan.scores, plan.source, plan.keys, plan.row, block, tile.columns)[1] != plan.keys.extent:
         kernel.attributes[REVERSE] = UnitAttr()  # the last rows look at most keys: they come first
@@ -78,7 +93,7 @@ def tile_attention(
     return True
 
 
-def _candidates(kernel: KernelOp, plan: Attention, target: GpuTarget, hints: Hints) -> Iterator[Tile]:
+def _candidates(kernel: KernelOp, plan: Attention, target: GpuTarget, hints: Hints, precision: str) -> Iterator[Tile]:
     """Tiles that a program has room for, those with enough programs for the machine first."""
     sizes = (plan.first.reduced, plan.last.columns, plan.row, plan.keys)
     depth, columns, rows, keys = (power(max(hints.size(d.extent), LEAST)) for d in sizes)
@@ -92,12 +107,19 @@ def _candidates(kernel: KernelOp, plan: Attention, target: GpuTarget, hints: Hin
     ]
     mask = sum(itemsize(type_of(a).dtype) for a in masks)
     table = _WIDE if max(depth, columns) > 64 else _MASKED if mask else _NARROW
-    if any(not multiple_of(n, ALIGNED) for a in masks for n in type_of(a).strides if n not in (0, 1)):
+    if plan.is_f32:
+        short = (_F32_PAIRS_MASKED if mask else _F32_PAIRS) if precision == PAIRS else _F32
+        table = _F32_WIDE if max(depth, columns) > 64 else short
+    elif any(not multiple_of(n, ALIGNED) for a in masks for n in type_of(a).strides if n not in (0, 1)):
         table = (_ODD, *table)
     few: list[Tile] = []
     for m, n, w, s in table:
         t = Tile(min(m, rows), min(n, keys), depth, w, s)
-        shared = 2 * m * depth + s * n * (2 * (depth + columns) + mask * m)
+        if plan.is_f32:
+            parts = 2 * PARTS[precision]
+            shared = parts * (m * depth + n * max(depth, columns)) + (s - 1) * n * (4 * (depth + columns) + mask * m)
+        else:
+            shared = 2 * m * depth + s * n * (2 * (depth + columns) + mask * m)
         if shared > target.shared - OWN_SHARED or max(depth, columns) > 256:
             continue
         if -(-hints.size(plan.row.extent) // t.rows) * others < target.processors:

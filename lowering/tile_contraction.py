@@ -24,7 +24,7 @@ from .products import FACTORS
 from .schedule_access import accesses, stride, type_of
 from .tile_extent import at_most
 from .tile_phases import updates
-from .tt_contraction import DESCRIPTORS, DOT, factors, stored_matrix, symbols_of
+from .tt_contraction import DESCRIPTORS, DOT, PAIRS, SPLIT, factors, is_of_bytes, stored_matrix, symbols_of
 
 _SUMS = {("bf16", "f32"), ("f16", "f32"), ("f32", "f32"), ("f64", "f64"), ("i8", "i32"),
          ("f8E4M3FN", "f32"), ("f8E5M2", "f32")}  # fmt: skip
@@ -80,6 +80,8 @@ class Product:
     """Of the largest element of a factor in memory."""
     described: bool
     """Whether the tensor memory accelerator can copy a factor."""
+    of_bytes: bool
+    """Whether a factor of each sum is made of integers that bf16 has."""
 
     @staticmethod
     def of(kernel: KernelOp, hints: Hints) -> Product | None:
@@ -109,7 +111,8 @@ class Product:
             for d in (rows, columns)
         )
         bits = max(8 * itemsize(type_of(a).dtype) for a in loads)
-        return Product(loop, rows, columns, depth, len(pairs), str(pairs[0][0].type), bits, described)
+        of_bytes = all(any(map(is_of_bytes, pair)) for pair in pairs)
+        return Product(loop, rows, columns, depth, len(pairs), str(pairs[0][0].type), bits, described, of_bytes)
 
     def kind(self, kernel: KernelOp, hints: Hints) -> str:
         """What a measurement of tiles is remembered by: types, sizes, and how much is computed beside how many sums."""
@@ -152,7 +155,9 @@ def tile_contraction(
     found = Product.of(kernel, hints)
     if found is None:
         return not invariant and _tile_row(kernel, hints, candidate, measured)
-    precision = "tf32" if tf32 and found.element == "f32" and _is_product(kernel) else "ieee"
+    precision = "ieee"
+    if found.element == "f32" and target.sm >= 80:
+        precision = PAIRS if tf32 and is_product(kernel) else SPLIT if found.of_bytes else "ieee"
     model = Model(kernel, found, target, hints, precision)
     choices = model.invariant() if invariant else model.candidates(candidate + 1)
     kind = found.kind(kernel, hints)
@@ -218,7 +223,7 @@ def _write(kernel: KernelOp, tiles: dict[str, int], tile: Tile, kind: str) -> No
     }
 
 
-def _is_product(kernel: KernelOp) -> bool:
+def is_product(kernel: KernelOp) -> bool:
     """Whether an operator that multiplies matrices is in the kernel: torch's setting for tf32 is about these."""
     ops = kernel.attributes.get("ops")
     return isinstance(ops, ArrayAttr) and any(isinstance(o, StringAttr) and o.data in FACTORS for o in ops)

@@ -65,8 +65,9 @@ class AttentionBody:
         if plan is None or len(body.axes) != 1:
             raise KernelError("a kernel that is said to be attention is none")
         self.body, self.b, self.kernel, self.plan = body, body.b, kernel, plan
-        # a score that is some units off changes its weight by as much as the score is large: less than its rounding
-        body.rounded |= {o for loop in kernel.body.block.ops if self._over_keys(loop) for o in body_ops(loop.body)}
+        if not plan.is_f32:
+            # a score that is some units off changes its weight by as much as the score is large: less than its rounding
+            body.rounded |= {o for loop in kernel.body.block.ops if self._over_keys(loop) for o in body_ops(loop.body)}
         (self.row,) = body.axes
         self.factor = 1.0
         """What scores in the loop are to be multiplied by."""
@@ -186,7 +187,7 @@ class AttentionBody:
         """(x - most) log2(e), in one step where nothing overflows: masks may hold the least number that there is."""
         b, n = self.b, self.factor * LOG2_E
         power = b.constant(n, f32)
-        if n > 1:
+        if n > 1 or self.plan.is_f32:
             return b.float(arith.MulfOp, b.float(arith.SubfOp, x, most), power)
         return b.float(arith.SubfOp, b.float(arith.MulfOp, x, power), b.float(arith.MulfOp, most, power))
 
@@ -200,7 +201,7 @@ class AttentionBody:
         product.start = start
         matrix = product.tile(plan.factors[2], (None, column), (tile, column.size))
         body.axes[:], body.env = axes, env
-        p = b.cast(arith.TruncFOp, p, element_of(matrix.type))
+        p = p if plan.is_f32 else b.cast(arith.TruncFOp, p, element_of(matrix.type))
         return b.insert(tt.DotOp.make(p, matrix, so_far, product.precision)).results[0]
 
     def _column(self) -> Axis:

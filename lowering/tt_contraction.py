@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import sympy
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import StringAttr, TensorType, f32, i32, i64
+from xdsl.dialects.builtin import IntegerType, StringAttr, TensorType, bf16, f32, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import expr, tt
@@ -22,18 +22,24 @@ from ..dialects import tensor as tensors
 from ..dialects.expr import Dim
 from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, YieldOp, op_symbols
 from ..dialects.tt_enums import PADDING
-from ..dialects.tt_types import element_of
+from ..dialects.tt_types import element_of, shape_of
 from .address import multiple_of
 from .llvm_properties import KernelError
 from .tt_index import Index, Number, Place
 from .tt_loops import TileLoop
-from .tt_scalar import HALVES, narrowed
+from .tt_scalar import HALVES, narrowed, same
 
 if TYPE_CHECKING:
     from .tt_body import Axis, KernelBody
 
 DOT = "dot"
-"""The attribute of a loop that is a product of tiles: how floats of 32 bits are multiplied, `ieee` or `tf32`."""
+"""The attribute of a loop that is a product of tiles: how floats of 32 bits are multiplied, `ieee` or one of these."""
+
+SPLIT, PAIRS = "bf16x6", "bf16x3"
+"""As sums of three bf16, by six products: as exact as f32; as sums of two, by three: 16 bits, where tf32 has 11."""
+
+PARTS = {SPLIT: 3, PAIRS: 2}
+"""How many bf16 such a sum has."""
 
 DESCRIPTORS = "descriptors"
 """The attribute of a loop whose factors the tensor memory accelerator copies, where it can."""
@@ -60,6 +66,13 @@ def _unwidened(v: SSAValue) -> SSAValue:
     while isinstance(v.owner, _EXACT):
         v = v.owner.operands[0]
     return v
+
+
+def is_of_bytes(v: SSAValue) -> bool:
+    """Whether a factor is made of integers that bf16 has."""
+    op = v.owner
+    whole = op.operands[0].type if isinstance(op, (arith.SIToFPOp, arith.UIToFPOp)) else None
+    return isinstance(whole, IntegerType) and whole.width.data <= 8
 
 
 def symbols_of(v: SSAValue) -> set[str]:
@@ -145,7 +158,27 @@ class ContractionLoop(TileLoop):
         size = self.tiles[self.depth.name]
         left = self.tile(x, (self.rows, None), (self.rows.size, size))
         right = self.tile(y, (None, self.columns), (size, self.columns.size))
+        if self.precision in PARTS and (is_of_bytes(x) or is_of_bytes(y)):
+            return self._of_bytes(left, right, is_of_bytes(x), so_far)
         return self.b.insert(tt.DotOp.make(left, right, so_far, self.precision)).results[0]
+
+    def _of_bytes(self, left: SSAValue, right: SSAValue, first: bool, so_far: SSAValue) -> SSAValue:
+        """Products with a factor that bf16 has, the first or the second: the other one is a sum of bf16."""
+        b = self.b
+        whole, rest = (left, right) if first else (right, left)
+        whole = b.cast(arith.TruncFOp, whole, bf16)
+        parts: list[SSAValue] = []
+        for _ in range(PARTS[self.precision]):
+            parts.append(b.cast(arith.TruncFOp, rest, bf16))
+            rest = b.float(arith.SubfOp, rest, b.cast(arith.ExtFOp, parts[-1], f32))
+            # nothing is left of what is infinite
+            rest = b.select(b.compare("oeq", rest, rest), rest, same(b, 0.0, rest))
+        # tensor cores cut off what they add up: long sums are not theirs
+        total = b.fit(b.constant(0.0, f32), shape_of(so_far.type))
+        for part in reversed(parts):
+            sides = (whole, part) if first else (part, whole)
+            total = b.insert(tt.DotOp.make(*sides, total)).results[0]
+        return b.float(arith.AddfOp, so_far, total)
 
     def tile(self, value: SSAValue, axes: Sequence[Axis | None], shape: tuple[int, int]) -> SSAValue:
         """A factor on two axes, of which one is the depth (None)."""

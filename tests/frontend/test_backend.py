@@ -14,7 +14,9 @@ from torch import Tensor, nn
 
 import lamella
 from lamella.dialects.errors import LamellaError
+from lamella.frontend.backend import with_settings
 from lamella.frontend.options import OptionError, parse_options
+from lamella.lowering.options import Options
 
 
 @pytest.mark.parametrize(
@@ -228,3 +230,16 @@ def test_timing_is_told(way: str, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     torch._dynamo.reset()
     torch.compile(lambda x: x.sin().exp(), backend="lamella", options={"cache": False})(x)
     assert "lamella" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("precision", ["highest", "high", "medium"])
+def test_settings_of_torch(precision: str) -> None:
+    """Options that are not given are what torch is set to."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        assert with_settings(Options()).tf32 == (precision != "highest")
+        assert with_settings(Options(tf32=True)).tf32 and not with_settings(Options(tf32=False)).tf32
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert Options(tf32=True).key != Options(tf32=False).key == Options().key

@@ -41,11 +41,17 @@ func.func @main(%q: !sym.t<[4, 16, 256, 32], bf16, device=cuda:0>, %k: !sym.t<[4
 
 // -----
 
-// Weights that something else reads are in memory; in f32 the library multiplies.
+// In f32 a product is six of bf16, or three where that is as exact as torch is asked to be.
 
-// TILE-NOT:  attention,
-// TILE:      aten.bmm
-// CHECK:     aten.bmm
+// TILE:      loop.kernel @{{.*}} grid [d0 = 64, d1 = 256] attributes {{{.*}}tile = {d1 = 64 : i64}, attention
+// TILE:          loop.for [r0 = 16] reduce [add] attributes {tile = {r0 = 16 : i64}, dot = "bf16x6"} {
+// TILE:      host.return
+// CHECK:      tt.func public
+// CHECK:        scf.for
+// CHECK:          tt.dot {{.*}} inputPrecision = bf16x6 : tensor<64x16xf32>
+// CHECK:          tt.dot {{.*}} inputPrecision = bf16x6
+// CHECK-NOT:      bf16
+// CHECK:        tt.store
 func.func @main(%q: !sym.t<[64, 256, 16], f32, device=cuda:0>, %k: !sym.t<[64, 16, 256], f32, device=cuda:0>, %v: !sym.t<[64, 256, 16], f32, device=cuda:0>) -> !sym.t<[64, 256, 16], f32, device=cuda:0> {
   %s = aten.bmm(%q, %k) : (!sym.t<[64, 256, 16], f32, device=cuda:0>, !sym.t<[64, 16, 256], f32, device=cuda:0>) -> !sym.t<[64, 256, 256], f32, device=cuda:0>
   %p = aten._softmax(%s, -1, false) : (!sym.t<[64, 256, 256], f32, device=cuda:0>) -> !sym.t<[64, 256, 256], f32, device=cuda:0>
@@ -54,6 +60,20 @@ func.func @main(%q: !sym.t<[64, 256, 16], f32, device=cuda:0>, %k: !sym.t<[64, 1
 }
 
 // -----
+
+// A call in f32, without a mask.
+
+// TILE:      loop.kernel @{{.*}}, attention
+// CHECK:        scf.for
+// CHECK:          tt.dot {{.*}} inputPrecision = bf16x6
+func.func @main(%q: !sym.t<[4, 16, 256, 32], f32, device=cuda:0>, %k: !sym.t<[4, 16, 256, 32], f32, device=cuda:0>, %v: !sym.t<[4, 16, 256, 32], f32, device=cuda:0>) -> !sym.t<[4, 16, 256, 32], f32, strides=[131072, 32, 512, 1], device=cuda:0> {
+  %y, %l, %s, %o = aten._scaled_dot_product_efficient_attention(%q, %k, %v, none, false, 0.0, true) : (!sym.t<[4, 16, 256, 32], f32, device=cuda:0>, !sym.t<[4, 16, 256, 32], f32, device=cuda:0>, !sym.t<[4, 16, 256, 32], f32, device=cuda:0>) -> (!sym.t<[4, 16, 256, 32], f32, strides=[131072, 32, 512, 1], device=cuda:0>, !sym.t<[4, 16, 0], f32, device=cuda:0>, !sym.t<[], i64>, !sym.t<[], i64>)
+  func.return %y : !sym.t<[4, 16, 256, 32], f32, strides=[131072, 32, 512, 1], device=cuda:0>
+}
+
+// -----
+
+// Weights that something else reads are in memory.
 
 // TILE-NOT:  attention,
 // CHECK-NOT: scf.for {{.*}} -> (tensor<64xf32>, tensor<64xf32>

@@ -69,3 +69,22 @@ builtin.module {
   }
 }
 // CHECK: loop.kernel @batched({{.*}} grid [d1 = 3, d0 = 64, d2 = 64] attributes
+
+// -----
+
+// A weight of bytes in f32: bf16 has each of its numbers, and the other factor is a sum of three.
+builtin.module {
+  loop.kernel @bytes(%a: !sym.t<[16, 4096], f32, device=cuda:0>, %b: !sym.t<[14336, 4096], i8, device=cuda:0>) outs(%y: !sym.t<[16, 14336], f32, device=cuda:0>) sizes [] grid [d0 = 16, d1 = 14336] {
+    %0 = loop.for [r0 = 4096] reduce [add] {
+      %1 = loop.load %a[d0, r0] : !sym.t<[16, 4096], f32, device=cuda:0>
+      %2 = loop.load %b[d1, r0] : !sym.t<[14336, 4096], i8, device=cuda:0>
+      %3 = arith.sitofp %2 : i8 to f32
+      %4 = arith.mulf %1, %3 : f32
+      loop.yield %4 : f32
+    } : f32
+    loop.store %0, %y[d0, d1] : !sym.t<[16, 14336], f32, device=cuda:0>
+    loop.end
+  }
+}
+// CHECK: loop.kernel @bytes
+// CHECK: dot = "bf16x6"

@@ -80,8 +80,9 @@ def check(model: Callable[..., Any], *inputs: Tensor, attention: bool = True) ->
     assert backend.are_attention == attention
     assert ours.dtype is theirs.dtype and ours.shape == theirs.shape
     error = (theirs.double() - exact).nan_to_num().norm()
+    slack = 1e-7 if theirs.dtype is torch.float32 else 1e-3
     assert torch.equal(ours.isnan(), exact.isnan())
-    assert (ours.double() - exact).nan_to_num().norm() <= 2 * error + 1e-3 * exact.nan_to_num().norm()
+    assert (ours.double() - exact).nan_to_num().norm() <= 2 * error + slack * exact.nan_to_num().norm()
 
 
 def inputs(
@@ -152,31 +153,53 @@ def test_sizes(queries: int, keys: int, size: int, dtype: torch.dtype) -> None:
     check(biased, *inputs(1, 2, 2, queries, keys, size, dtype), torch.randn(2, queries, keys).to(dtype))
 
 
+@pytest.mark.parametrize("model", [plain, causal, late, capped])
+def test_f32(model: Callable[..., Any]) -> None:
+    check(model, *inputs(1, 2, 2, 100, 100, 32, torch.float32))
+
+
+@pytest.mark.parametrize(("queries", "keys", "size"), [(64, 72, 20), (130, 200, 64), (64, 64, 80)])
+def test_sizes_of_f32(queries: int, keys: int, size: int) -> None:
+    check(biased, *inputs(1, 2, 2, queries, keys, size, torch.float32), torch.randn(2, queries, keys))
+
+
+def test_f32_where_tf32_is_allowed() -> None:
+    """16 bits, where tf32 has 11."""
+    args = inputs(1, 2, 2, 64, 80, 32, torch.float32)
+    backend = Interpreted(tf32=True)
+    with torch.no_grad():
+        ours = torch.compile(plain, backend=backend, fullgraph=True, dynamic=False)(*args)
+    exact = plain(*(x.double() for x in args))
+    assert backend.are_attention
+    assert 1e-7 < (ours.double() - exact).norm() / exact.norm() < 2e-5
+
+
 @pytest.mark.parametrize("groups", [1, 2])
 def test_heads_share_keys(groups: int) -> None:
     check(shared, *inputs(2, 6, groups, 64, 80, 32))
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("value", [-torch.inf, torch.nan, torch.inf])
-def test_scores_that_are_not_finite(value: float) -> None:
+def test_scores_that_are_not_finite(value: float, dtype: torch.dtype) -> None:
     """A row that sees nothing, or has a NaN, is NaN; one that sees something is not."""
-    bias = torch.zeros(64, 80, dtype=torch.bfloat16)
+    bias = torch.zeros(64, 80, dtype=dtype)
     bias[3], bias[5, 7], bias[9, :60] = value, value, -torch.inf
-    check(biased, *inputs(1, 2, 2, 64, 80, 32), bias)
+    check(biased, *inputs(1, 2, 2, 64, 80, 32, dtype), bias)
 
 
-@pytest.mark.parametrize("keys", [80, 200])
-def test_masks_of_the_least_number(keys: int) -> None:
+@pytest.mark.parametrize(("keys", "dtype"), [(80, torch.bfloat16), (200, torch.bfloat16), (200, torch.float32)])
+def test_masks_of_the_least_number(keys: int, dtype: torch.dtype) -> None:
     """A row of nothing else has equal weights; one whose first keys are hidden has those of the others."""
-    least = torch.finfo(torch.bfloat16).min
-    mask = torch.zeros(64, keys, dtype=torch.bfloat16)
+    least = torch.finfo(dtype).min
+    mask = torch.zeros(64, keys, dtype=dtype)
     mask[3], mask[:, :70] = least, least
-    check(biased, *inputs(1, 2, 2, 64, keys, 32), mask)
+    check(biased, *inputs(1, 2, 2, 64, keys, 32, dtype), mask)
 
     def filled(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor) -> Tensor:
         return (q @ k.transpose(-1, -2) * 0.2).masked_fill(hidden, least).softmax(-1) @ v
 
-    check(filled, *inputs(1, 2, 2, 64, keys, 32), mask < 0)
+    check(filled, *inputs(1, 2, 2, 64, keys, 32, dtype), mask < 0)
 
 
 @pytest.mark.parametrize("kind", ["capped", "causal", "blind", "masked", "heads"])
@@ -217,9 +240,26 @@ def test_call_with_a_mask() -> None:
     assert (ours[:, :, 5] == 0).all() and (ours.double() - exact).norm() <= 4e-3 * exact.norm()
 
 
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_call_in_f32(is_causal: bool) -> None:
+    """Without a mask too."""
+
+    def model(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        call = torch.ops.aten._scaled_dot_product_efficient_attention
+        return call(q, k, v, None, False, 0.0, is_causal)[0]
+
+    args = inputs(2, 3, 3, 80, 80, 32, torch.float32)
+    captured = print_module(tiles.capture(model, *(x.to("meta") for x in args)).module)
+    module = parse_module(captured.replace("device=meta", "device=cuda:0"))
+    driver.run_passes(module, Interpreted().passes)
+    ours = tiles.Program(module, args).results[0]
+    exact = F.scaled_dot_product_attention(*(x.double() for x in args), is_causal=is_causal)
+    assert (ours.double() - exact).norm() <= 1e-6 * exact.norm()
+
+
 def test_what_is_no_such_kernel() -> None:
-    """In f32, and where weights are something else than a softmax."""
-    check(plain, *inputs(1, 2, 2, 64, 64, 32, torch.float32), attention=False)
+    """In f64, and where weights are something else than a softmax."""
+    check(plain, *inputs(1, 2, 2, 64, 64, 32, torch.float64), attention=False)
     q, k, v = inputs(1, 2, 2, 64, 64, 32)
     check(lambda q, k, v: (q @ k.transpose(-1, -2) * 0.2).softmax(-1).square() @ v, q, k, v, attention=False)
     check(lambda q, k, v: (q @ k.transpose(-1, -2) * 0.2).sigmoid() @ v, q, k, v, attention=False)

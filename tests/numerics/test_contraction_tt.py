@@ -187,8 +187,43 @@ def test_descriptors_read_matrices_in_any_order(order: str) -> None:
 def test_tf32_is_for_products_alone() -> None:
     case: Any = Case(20, 36, 50)
     text = case.text()
-    for ops, wanted in (('"aten.mm"', "tf32"), ('"aten.mul.Tensor", "aten.sum"', "ieee")):
+    for ops, wanted in (('"aten.mm"', "bf16x3"), ('"aten.mul.Tensor", "aten.sum"', "ieee")):
         module = parse_module(text.replace("d1 = 36] {", f"d1 = 36] attributes {{ops = [{ops}]}} {{"))
         run_passes(module, "loop-tile{tf32=true}")
         (loop,) = [o for o in module.walk() if o.name == "loop.for"]
         assert loop.attributes["dot"].data == wanted  # pyright: ignore
+
+
+@pytest.mark.parametrize(("tf32", "bits", "limit"), [("false", 3, 1e-6), ("true", 2, 1e-4)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_weight_of_bytes(turned: bool, tf32: str, bits: int, limit: float) -> None:
+    """A factor of f32 is as many bf16 as tell it; what is infinite or NaN stays so."""
+    m, n, k = 20, 36, 50
+    loads = ["%1 = loop.load %x[d0, r0]", "%2 = loop.load %w[d1, r0]"]
+    text = f"""builtin.module {{
+  loop.kernel @product(%x: !sym.t<[{m}, {k}], f32, device=cuda:0>, %w: !sym.t<[{n}, {k}], i8, device=cuda:0>) outs(%y: !sym.t<[{m}, {n}], f32, device=cuda:0>) sizes [] grid [{"d1 = 36, d0 = 20" if turned else "d0 = 20, d1 = 36"}] attributes {{ops = ["aten.mm"]}} {{
+    %0 = loop.for [r0 = {k}] reduce [add] {{
+      {loads[0]} : !sym.t<[{m}, {k}], f32, device=cuda:0>
+      {loads[1]} : !sym.t<[{n}, {k}], i8, device=cuda:0>
+      %3 = arith.sitofp %2 : i8 to f32
+      %4 = arith.mulf {"%3, %1" if turned else "%1, %3"} : f32
+      loop.yield %4 : f32
+    }} : f32
+    loop.store %0, %y[d0, d1] : !sym.t<[{m}, {n}], f32, device=cuda:0>
+    loop.end
+  }}
+}}"""
+    module = parse_module(text)
+    run_passes(module, f"loop-tile{{tf32={tf32}}},kernel-to-tt")
+    (function,) = [o for o in module.ops if isinstance(o, tt.FuncOp)]
+    assert sum(isinstance(o, tt.DotOp) for o in function.walk()) == bits
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(m, k, generator=generator) * torch.logspace(-20, 20, m)[:, None]
+    w = torch.randint(-128, 128, (n, k), generator=generator, dtype=torch.int8)
+    x[3, 5], x[4, 6], x[5, 7] = torch.inf, -torch.inf, torch.nan
+    y = torch.empty(m, n)
+    launch(function, [x, w, y], [])
+    exact = x.double() @ w.double().T
+    assert torch.equal(y.isnan(), exact.isnan()) and torch.equal(y.isinf(), exact.isinf())
+    rows = exact.isfinite().all(1)
+    assert bool(((y.double() - exact)[rows].norm(dim=1) <= limit * exact[rows].norm(dim=1)).all())
