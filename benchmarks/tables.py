@@ -1,6 +1,6 @@
 """The tables of docs/performance.md, from results: measured now, or earlier.
 
-    python benchmarks/tables.py --run call,memory,layers,first_call,decode,bandwidth   # `make performance`: all of them
+    python benchmarks/tables.py --run all   # `make performance`; or call,memory,layers,first_call,decode,bandwidth,targets
     python benchmarks/tables.py --bench kernels.jsonl models.jsonl
 
 `--run` measures and keeps results in `--results` (build/performance, a file per measure), `--bench` takes results of
@@ -27,6 +27,7 @@ import decode
 import first_call
 import layers
 import memory
+import targets
 from harness import geometric_mean, table
 
 HERE = Path(__file__).resolve().parent
@@ -39,6 +40,7 @@ MEASURES: dict[str, Callable[[list[dict[str, Any]]], str]] = {
     "memory": memory.shown,
     "decode": decode.shown,
     "bandwidth": bandwidth.shown,
+    "targets": targets.shown,
 }
 """Name of a script here to what makes a table of its rows."""
 

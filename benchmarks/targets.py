@@ -204,7 +204,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--targets", default="avx2")
     parser.add_argument("--cases", default="", help="all of them, or names")
-    parser.add_argument("--dtypes", default="f32")
+    parser.add_argument("--dtypes", default="f32,bf16")
     parser.add_argument("--backends", default="inductor", help="beside eager and Lamella")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out")
@@ -223,6 +223,9 @@ def main() -> None:
                     rows.append(row)
                     times = "  ".join(f"{n} {t:.3f}" for n, t in row["ms"].items())
                     print(f"{target} {row['dtype']} {row['case']}: {times}  error {row['error']:.2f}", flush=True)
+    import torch
+
+    torch.set_num_threads(1)  # as the processes have
     print(shown(rows))
     results(options.out, "targets", rows)
 

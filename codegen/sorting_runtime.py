@@ -24,8 +24,13 @@ NAME = "lamella_sort_"
 @cache
 def sorting(dtype: str) -> LoadedObject:
     """The function for a dtype in this process: compiled where a program first wants it, then in the cache on disk."""
-    text = _Sort(dtype, LANES[dtype]).text()
+    text = sorting_text(dtype)
     return load_object(cached_objects([text], CpuTarget.host())[0], [f"{NAME}{dtype}"])
+
+
+def sorting_text(dtype: str) -> str:
+    """The function as LLVM IR, for any target."""
+    return _Sort(dtype, LANES[dtype]).text()
 
 
 class _Sort:
