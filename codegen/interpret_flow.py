@@ -10,6 +10,7 @@ from xdsl.ir import Operation, Region
 
 from ..dialects import flow
 from ..dialects.tensor import TensorType
+from ..dialects.verify_program import symbol_table
 from .interpreter import Environment, arguments, bind_symbols, run_block, torch_dtype
 
 
@@ -51,8 +52,13 @@ def _scan(op: flow.ScanOp, operands: Sequence[Any], env: Environment) -> tuple[A
     return (*carried, *stacked)
 
 
+def _call(op: flow.CallOp, operands: Sequence[Any], env: Environment) -> tuple[Any, ...]:
+    return tuple(run_region(op.function(symbol_table(env.module)).body, operands, env))
+
+
 HANDLERS: dict[type[Operation], Callable[..., tuple[Any, ...]]] = {
     flow.IfOp: _if,
     flow.WhileOp: _while,
     flow.ScanOp: _scan,
+    flow.CallOp: _call,
 }

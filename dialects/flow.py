@@ -17,12 +17,12 @@ names that symbol there; symbols that a region introduces mean nothing outside o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 import sympy
 from sympy.logic.boolalg import Boolean
-from xdsl.dialects.builtin import LocationAttr, ModuleOp
+from xdsl.dialects.builtin import LocationAttr, ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
@@ -374,6 +374,68 @@ def slice_type(t: TensorType) -> TensorType:
     return TensorType.get(t.shape[1:], t.dtype, t.strides[1:], t.device)
 
 
+@irdl_op_definition
+class CallOp(FlowOp):
+    """`%y = flow.call(%x, %w) callee @layer : (T, U) -> T`: what the function `@layer` of the module returns for the
+    arguments, all of them values, in memory of its own. Sizes have the same symbols on both sides.
+    """
+
+    name = "flow.call"
+    arguments = prop_def(Literal)
+    inputs = var_operand_def()
+    callee = prop_def(SymbolRefAttr)
+    res = var_result_def()
+    traits = traits_def()
+    REGIONS: ClassVar[tuple[str, ...]] = ()
+
+    @staticmethod
+    def to(callee: str, args: Sequence[SSAValue], result_types: Sequence[Attribute], location: LocationAttr) -> CallOp:
+        """A call of the function of that name."""
+        arguments, operands = template(args)
+        properties: dict[str, Attribute] = {"arguments": arguments, "callee": SymbolRefAttr(callee)}
+        return CallOp.create(operands=operands, properties=properties, result_types=result_types, location=location)
+
+    def function(self, symbols: Mapping[str, Operation]) -> FuncOp:
+        """What is called, among the symbols of the module. Raises VerifyException."""
+        name = self.callee.root_reference.data
+        found = symbols.get(name)
+        if not isinstance(found, FuncOp) or found.is_declaration:
+            raise VerifyException(f"there is no function @{name}")
+        given = found.function_type
+        if tuple(given.inputs) != self.operand_types or tuple(given.outputs) != self.result_types:
+            raise VerifyException(f"@{name} is a {given}")
+        return found
+
+    def _verify_types(self) -> None:
+        if len(self.operands) != len(self.args()):
+            raise VerifyException("numbers are no arguments of a call")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Any:
+        arguments, unresolved = _parse_arguments(parser)
+        parser.parse_keyword("callee")
+        callee = parser.parse_symbol_name().data
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        parser.parse_punctuation(":")
+        start = parser.pos
+        signature = parser.parse_function_type()
+        return cls.create(
+            operands=parser.resolve_operands(unresolved, signature.inputs.data, start),
+            result_types=signature.outputs.data,
+            properties={"arguments": arguments, "callee": SymbolRefAttr(callee)},
+            attributes=attributes.data if attributes else {},
+        )
+
+    def print(self, printer: Printer) -> None:
+        self._print_arguments(printer)
+        printer.print_string(" callee ")
+        printer.print_symbol_name(self.callee.root_reference.data)
+        if self.attributes:
+            printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" : ")
+        printer.print_function_type(self.operand_types, self.result_types)
+
+
 TERMINATORS = (ReturnOp, YieldOp)
 """What ends a body: its operands leave."""
 
@@ -406,4 +468,4 @@ def all_ops(block: Block) -> Iterator[Operation]:
                 yield from all_ops(region.block)
 
 
-FLOW = Dialect("flow", [IfOp, WhileOp, ScanOp, YieldOp], [])
+FLOW = Dialect("flow", [IfOp, WhileOp, ScanOp, CallOp, YieldOp], [])

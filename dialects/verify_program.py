@@ -12,6 +12,7 @@ from typing import Any, cast
 import sympy
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from . import expr, flow, host, loop
 from .errors import LamellaVerifyError
@@ -50,11 +51,20 @@ def verify_program(module: ModuleOp, symbols: dict[str, Operation]) -> None:
                     for launch in inner.launches:
                         _verify_launch(launch, symbols)
                     verify_together(inner, symbols)
+                elif isinstance(inner, flow.CallOp):
+                    _verify_call(inner, symbols)
                 elif isinstance(inner, host.SlotOp):
                     _verify_slot(inner)
             if isinstance(op, host.FuncOp):
                 verify_memory(op, _all_sizes(op), size_hints(module))
             verify_marks(op.regions[0].block.ops)
+
+
+def _verify_call(op: flow.CallOp, symbols: dict[str, Operation]) -> None:
+    try:
+        op.function(symbols)
+    except VerifyException as error:
+        raise LamellaVerifyError(op, str(error)) from None
 
 
 # Sizes

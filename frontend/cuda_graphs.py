@@ -88,8 +88,8 @@ class Arguments:
         device = next(iter(devices), "cpu")
         if len(devices) != 1 or not device.startswith("cuda"):
             raise Unrecordable("it has tensors of the CPU or of several GPUs")
-        (function,) = (op for op in module.ops if isinstance(op, FuncOp))
-        for op in function.body.block.ops:
+        function = next(op for op in module.ops if isinstance(op, FuncOp))
+        for op in (o for f in module.ops if isinstance(f, FuncOp) for o in f.body.block.ops):
             if isinstance(op, AtenOp) and any(map(_is_found, op.results)):
                 raise Unrecordable(f"{op.name} waits for the GPU: how large its result is depends on data")
             if _draws_elsewhere(op, device):

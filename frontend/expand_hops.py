@@ -37,7 +37,9 @@ def expanded(graph: GraphModule) -> GraphModule:
     called = {n.target for n in graph.graph.nodes if isinstance(n.target, HigherOrderOperator)}
     if not called:
         return graph
-    held = {n: expanded(v) if isinstance(v, GraphModule) else v for n, v in parts_of(graph).held.items()}
+    held = parts_of(graph).held
+    inner = {v: expanded(v) for v in held.values() if isinstance(v, GraphModule)}
+    held = {n: inner[v] if isinstance(v, GraphModule) else v for n, v in held.items()}
     same = all(held[n] is v for n, v in parts_of(graph).held.items())
     if same and not {op.__name__ for op in called} & (WRITING | FUNCTIONAL):
         return graph

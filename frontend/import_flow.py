@@ -7,19 +7,22 @@ stand in them literally, but for those that a loop changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import GraphModule, Node
 from torch.utils import _pytree as pytree
+from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Region, SSAValue
 
 from ..dialects import expr
 from ..dialects.aten import lookup
-from ..dialects.flow import IfOp, ScanOp, WhileOp, YieldOp, slice_type
+from ..dialects.flow import CallOp, IfOp, ScanOp, WhileOp, YieldOp, slice_type
 from ..dialects.literal import Value
 from ..dialects.schema import normalize
-from ..dialects.tensor import TensorType
+from ..dialects.tensor import SymType, TensorType
+from .bindings import bindings
 from .graph_parts import UnsupportedGraph, held_constants, parts_of
 from .locations import location
 
@@ -104,17 +107,92 @@ def _associative_scan(
     importer.env[node] = tuple(whole)
 
 
+@dataclass(frozen=True)
+class Function:
+    """A graph that is called several times."""
+
+    op: FuncOp
+    constants: list[Node]
+    """Tensors that it holds: its last arguments."""
+    numbers: dict[Node, Any]
+    """Its inputs that are numbers, which stand in it literally."""
+    outputs: list[Any]
+    """Values in it: what it returns, arguments that the graph gives back, and numbers, which need no call."""
+
+
 def _invoke_subgraph(importer: Importer, node: Node, graph: Node, _: str, *operands: Any) -> None:
-    """The calls of the graph, in place. Kernels of equal graphs are equal, and are made once."""
-    inner = importer.inner(_graph(importer, graph))
+    """A call of a function, where the graph is called several times with arguments of the same types; else the calls of
+    the graph, in place.
+    """
+    held, args = _graph(importer, graph), _resolved(importer, operands)
+    if held not in importer.functions:
+        taken = (n.args[0] for n in parts_of(importer.graph).calls if n.args)
+        uses = sum(isinstance(g, Node) and importer.held.get(g) is held for g in taken)
+        importer.functions[held] = _function(importer, held) if uses > 1 else None
+    function = importer.functions[held]
+    if function is not None and (given := _fitting(importer, function, held, args)) is not None:
+        body = function.op.body.block
+        last = body.last_op
+        assert last is not None
+        types = [r.type for r in last.operands]
+        importer.block.add_op(call := CallOp.to(function.op.sym_name.data, given, types, location(node)))
+        importer.name_results(node, call)
+        values = dict(zip((*body.args, *last.operands), (*given, *call.results), strict=True))
+        importer.env[node] = tuple(values[v] if isinstance(v, SSAValue) else v for v in function.outputs)
+        return
+    inner = importer.inner(held)
     inner.block, inner.scalars, inner.root = importer.block, importer.scalars, importer.root
     inner.mutated = importer.mutated
     parts = parts_of(inner.graph)
     inner.env |= {constant: importer.env[constant] for constant in held_constants(inner.graph)}
-    inner.env |= dict(zip(parts.placeholders, _resolved(importer, operands), strict=True))
+    inner.env |= dict(zip(parts.placeholders, args, strict=True))
     for call in parts.calls:
         inner.add_call(call)
     importer.env[node] = tuple(inner.resolve(v) for v in _list(parts.output.args[0]))
+
+
+def _function(importer: Importer, graph: GraphModule) -> Function | None:
+    """A function of a graph; None where it gives views of its arguments, writes, or has sizes that no argument says."""
+    inner, parts, constants = importer.inner(graph), parts_of(graph), list(held_constants(graph))
+    tensors = [n for n in parts.placeholders if isinstance(n.meta.get("val"), torch.Tensor)]
+    inner.add_arguments([*tensors, *constants])
+    numbers = {n: _literal(n.meta.get("val")) for n in parts.placeholders if n not in tensors}
+    inner.env |= numbers
+    for call in parts.calls:
+        inner.add_call(call)
+    outputs = [inner.resolve(v) for v in _list(parts.output.args[0])]
+    given = set(inner.block.args)
+    results = [v for v in dict.fromkeys(outputs) if isinstance(v, SSAValue) and v not in given]
+    known = set(bindings([a.type for a in inner.block.args]))
+    said = {s for op in inner.block.ops for r in op.results for s in _symbols(r.type)}
+    views = any(inner.root.get(r) in given for r in results)
+    if inner.mutated or inner.scalars or not results or views or not said <= known:
+        return None
+    inner.block.add_op(ReturnOp(*results))
+    types = [a.type for a in inner.block.args], [r.type for r in results]
+    name = f"region_{sum(f is not None for f in importer.functions.values())}"
+    op = FuncOp(name, types, Region(inner.block), visibility="private")
+    op.location = inner.add_missing_locations()
+    return Function(op, constants, numbers, outputs)
+
+
+def _fitting(importer: Importer, function: Function, graph: GraphModule, args: Sequence[Any]) -> list[SSAValue] | None:
+    """The arguments of a call, with the tensors that the graph holds; None where types or numbers are other ones."""
+    given: list[Any] = []
+    for node, value in zip(parts_of(graph).placeholders, args, strict=True):
+        if node not in function.numbers:
+            given.append(value)
+        elif type(value) is not type(function.numbers[node]) or value != function.numbers[node]:
+            return None
+    given += [importer.env[c] for c in function.constants]
+    same = all(isinstance(v, SSAValue) for v in given)
+    return given if same and [v.type for v in given] == list(function.op.function_type.inputs) else None
+
+
+def _symbols(type: Attribute) -> set[Any]:
+    if isinstance(type, TensorType):
+        return {s for d in (*type.shape, *type.strides) for s in expr.symbols(d)}
+    return set(expr.symbols(type.expr)) if isinstance(type, SymType) else set()
 
 
 HOPS: dict[str, Callable[..., None]] = {

@@ -41,7 +41,7 @@ from ..dialects.tensor import SymType, TensorType
 from .bindings import bindings
 from .expand_hops import expanded
 from .graph_parts import UnsupportedGraph, held_constants, parts_of
-from .import_flow import add_flow
+from .import_flow import Function, add_flow
 from .import_known import UNBACKED, add_known_item, add_known_sizes
 from .locations import location
 from .outputs import Output, OutputRecipe
@@ -97,6 +97,8 @@ class Importer:
         """Tensors that the graph holds, and graphs in it."""
         self.root: dict[SSAValue, SSAValue] = {}
         self.mutated: set[SSAValue] = set()
+        self.functions: dict[GraphModule, Function | None] = {} if outer is None else outer.functions
+        """What becomes of graphs that are called several times: a function, or None where calls stand in place."""
         self.scalars: dict[sympy.Symbol, SSAValue] = {}
 
     def run(self) -> ImportedGraph:
@@ -117,7 +119,10 @@ class Importer:
         )
         function.location = self.add_missing_locations()
         return ImportedGraph(
-            ModuleOp([function], attributes=self.module_attributes()),
+            ModuleOp(
+                [function, *(f.op for f in self.functions.values() if f is not None)],
+                attributes=self.module_attributes(),
+            ),
             list(self.constants.values()),
             outputs,
             [node.name for node in placeholders],

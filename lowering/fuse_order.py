@@ -11,7 +11,7 @@ from xdsl.traits import Pure
 
 from ..dialects.aliasing import written
 from ..dialects.aten import AtenOp
-from ..dialects.flow import FlowOp, all_ops
+from ..dialects.flow import CallOp, FlowOp, all_ops
 from ..dialects.loop import NestOp, ScatterOp, ViewOp
 from ..dialects.verify_program import size_names
 from .fuse_graph import Node
@@ -141,7 +141,9 @@ def _size_names(o: Operation) -> set[str]:
 
 
 def _is_impure(o: Operation) -> bool:
-    """Whether an op writes to its operands, or has a state of its own such as the random generator's."""
+    """Whether an op writes to its operands, or has a state of its own such as the random generator's, or may have."""
+    if isinstance(o, CallOp):
+        return True
     if isinstance(o, FlowOp):
         return any(_is_impure(inner) for region in o.regions for inner in all_ops(region.block))
     return isinstance(o, AtenOp) and not o.has_trait(Pure) and not o.schema.is_view

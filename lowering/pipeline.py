@@ -52,6 +52,7 @@ def pipeline(
             f"prims-canonicalize{{numerics={numerics}}}",
             "prims-to-loop",
             f"loop-fuse{{{gpu.machine if gpu else machine}{whole}}}",
+            "inline-calls",
             f"share-kernels{{l2={target.l2} l3={target.l3}}}",
             f"loop-schedule{{{vectors} {machine} amx={str(target.has_amx).lower()}{pairs}{whole}}}",
             f"launch-together{{keep={target.l2}}}",
@@ -68,7 +69,10 @@ def freezing_passes(options: Options) -> str:
     """The passes before those of `pipeline` where parameters are frozen, as text."""
     fold = ["aten-fold-batch-norm"] if options.numerics != "eager" else []
     return ",".join(
-        ("aten-canonicalize", "aten-patterns", *fold, "aten-channels-last", "aten-fuse-convolutions", "aten-freeze")
+        (
+            *("inline-calls", "aten-canonicalize", "aten-patterns", *fold),
+            *("aten-channels-last", "aten-fuse-convolutions", "aten-freeze"),
+        )
     )
 
 

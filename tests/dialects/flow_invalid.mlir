@@ -118,3 +118,22 @@ func.func @sizes(%x: !sym.t<[4], f32>) {
   }
   func.return
 }
+
+// -----
+
+func.func @nothing_to_call(%x: !sym.t<[4], f32>) {
+  // expected-error@+1 {{there is no function @absent}}
+  %0 = flow.call(%x) callee @absent : (!sym.t<[4], f32>) -> !sym.t<[4], f32>
+  func.return
+}
+
+// -----
+
+func.func @of_another_type(%x: !sym.t<[4], f32>) {
+  // expected-error@+1 {{@f is a (!sym.t<[5], f32>) -> !sym.t<[5], f32>}}
+  %0 = flow.call(%x) callee @f : (!sym.t<[4], f32>) -> !sym.t<[4], f32>
+  func.return
+}
+func.func private @f(%x: !sym.t<[5], f32>) -> !sym.t<[5], f32> {
+  func.return %x : !sym.t<[5], f32>
+}

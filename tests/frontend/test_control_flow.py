@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 import torch
 from torch._higher_order_ops import associative_scan, scan, while_loop
-from torch._higher_order_ops.invoke_subgraph import mark_compile_region
+from torch._higher_order_ops.invoke_subgraph import mark_compile_region as _mark_compile_region
 from torch._higher_order_ops.map import map as map_slices
 
 import lamella
+from lamella.dialects.text import print_module
+from lamella.driver import Options, compile_module
+from lamella.frontend.backend import Backend
 
 pytestmark = pytest.mark.usefixtures("compiled")
+mark_compile_region: Any = _mark_compile_region
 
 
 def check(f: Callable[..., Any], *inputs: torch.Tensor, **options: Any) -> None:
@@ -176,6 +180,89 @@ def test_regions_that_are_compiled_once() -> None:
 
     check(f, torch.randn(4, 8), torch.randn(8, 8))
     check_gradients(f, torch.randn(4, 8), torch.randn(8, 8))
+
+
+def functions(f: Callable[..., Any], *inputs: torch.Tensor, **options: Any) -> list[list[str]]:
+    """For each graph, the lines that call functions and begin them."""
+    texts: list[str] = []
+
+    def compile(module: Any, asked: Any) -> Any:
+        texts.append(print_module(module))
+        return compile_module(module, asked)
+
+    g = torch.compile(f, backend=Backend(Options(**options), compile=compile), fullgraph=True)
+    torch.testing.assert_close(g(*inputs), f(*inputs))
+    lines = ([line.split(":")[0].strip() for line in text.splitlines()] for text in texts)
+    return [[line for line in found if "flow.call" in line or "func.func private" in line] for found in lines]
+
+
+def test_equal_regions_are_one_function() -> None:
+    constant = torch.randn(8)
+
+    @mark_compile_region
+    def layer(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return (x @ w).sin() + x * constant
+
+    @mark_compile_region
+    def once(x: torch.Tensor) -> torch.Tensor:
+        return x.cos() + 1
+
+    def f(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        for _ in range(3):
+            x = layer(x, w)
+        return once(x)
+
+    (found,) = functions(f, torch.randn(4, 8), torch.randn(8, 8))
+    assert [line.partition("callee ")[2] for line in found if "callee" in line] == ["@region_0"] * 3
+    assert sum("func.func private @region_0" in line for line in found) == 1 and len(found) == 4
+
+
+def test_regions_of_other_types_stand_in_place() -> None:
+    @mark_compile_region
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 + 1
+
+    def f(x: torch.Tensor) -> Any:
+        return scaled(x), scaled(x[:, :3]), scaled(x.t()), scaled(scaled(x) + 1)
+
+    (found,) = functions(f, torch.randn(4, 8))
+    assert 2 <= sum("callee" in line for line in found) <= 3
+
+
+def test_regions_with_dropout_and_within_regions() -> None:
+    @mark_compile_region
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.dropout(x, 0.5)
+
+    @mark_compile_region
+    def outer(x: torch.Tensor) -> torch.Tensor:
+        return inner(inner(x) + 1).sin() + x
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return outer(outer(x))
+
+    g = lamella.compile(f, fullgraph=True)
+    x = torch.ones(50, 50)
+    torch.manual_seed(0)
+    first = g(x)
+    torch.manual_seed(0)
+    assert torch.equal(g(x), first) and not torch.equal(g(x), first)
+
+
+def test_repeated_regions_train() -> None:
+    @mark_compile_region
+    def layer(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.layer_norm((x @ w).sin() + x, (8,))
+
+    def f(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        for _ in range(5):
+            x = layer(x, w)
+        return (x * x).mean() + x.sin().sum()
+
+    check_gradients(f, torch.randn(4, 8, dtype=torch.float64), torch.randn(8, 8, dtype=torch.float64))
+    x, w = (torch.randn(n, 8, dtype=torch.float64, requires_grad=True) for n in (4, 8))
+    forward = functions(f, x, w)[0]
+    assert sum("callee" in line for line in forward) >= 4
 
 
 def test_sizes_read_from_data_in_a_branch() -> None:
