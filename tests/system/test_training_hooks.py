@@ -182,7 +182,8 @@ def test_the_bytes_that_are_held_are_those_that_explain_tells(budget: float | No
     torch.manual_seed(0)
     model, x = nn.Sequential(Block(32), Block(32)), torch.randn(2, 64, 32, requires_grad=True)
     options: Any = {"activation_memory_budget": budget, "cache": False}
-    function: Any = torch.compile(model, backend="lamella", options=options)(x).grad_fn
+    y = torch.compile(model, backend="lamella", options=options)(x)
+    function: Any = y.grad_fn
     while "Compiled" not in type(function).__name__:
         function = function.next_functions[0][0]
     held = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in function.saved_tensors}
