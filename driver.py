@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .codegen.errors import note_reproducer
+from .codegen.native import machines, started
 from .codegen.native import native as native
 from .lowering.options import Options as Options
 from .lowering.pipeline import cpu_name, freezing_passes, manager
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from .codegen.frozen import FrozenGraph
     from .codegen.runtime import NativeGraph
+    from .codegen.triton_module import Kernels
     from .frontend.capture import CapturedModule
     from .frontend.explain import Explanation
     from .lowering.gpu_target import GpuTarget
@@ -208,7 +211,7 @@ def _compile_frozen(module: ModuleOp, options: Options, tell: bool) -> Compilati
     try:
         records = run_passes(module, passes, verify=options.verify)
     except Exception as error:
-        _note_reproducer(error, text, passes)
+        note_reproducer(error, text, passes)
         raise
     taken = take_kept(module)
     if taken is None:
@@ -230,7 +233,7 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
     gpu = gpu_of(options) if "device=cuda" in text else None
     key = ""
     if options.cache and not dumping and not tell:
-        key = cache_key(text, compiler_version(), options.key, *_machines(target, gpu))
+        key = cache_key(text, compiler_version(), options.key, *machines(target, gpu))
         found = default_cache().get("graph", key)
         if found is not None:
             return Compilation(**pickle.loads(found), from_cache=True)
@@ -253,6 +256,7 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
 
         expect_kernels(sum(1 for _ in module.walk()))
     passes = pipeline(options, target, gpu)
+    kernels: Kernels | None = None
     try:
         start = time.perf_counter()
         whole = manager(passes, verify=options.verify, after=after)
@@ -269,14 +273,17 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
             records += middle.run(module)
             if not options.batch_invariant:
                 remember_kernels(module, options, target, gpu)
+            middle, rest = rest.split("host-to-llvm")
+            records += middle.run(module)
+            kernels = started(module, gpu)
         records += rest.run(module)
         stories = teller.stories() if teller is not None else []
         start = time.perf_counter()
-        graph = native(module, target, gpu)
+        graph = native(module, target, gpu, kernels)
         records = [loading, *records, record("machine code", start)]
         compilation = Compilation(graph, records, stages=stages, stories=stories, **notes)
     except Exception as error:  # whatever it is, what led to it is kept
-        _note_reproducer(error, text, passes)
+        note_reproducer(error, text, passes)
         raise
     if dumping:
         from .codegen.dump import write_dump
@@ -286,15 +293,6 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
         kept = {"graph": compilation.graph, **notes}
         default_cache().put("graph", key, pickle.dumps(kept))
     return compilation
-
-
-def _machines(target: CpuTarget, gpu: GpuTarget | None) -> list[str]:
-    """What code depends on beside the program, for keys of the cache."""
-    if gpu is None:
-        return [target.key]
-    from .codegen.cuda_target import code_key
-
-    return [target.key, code_key(gpu)]
 
 
 def _compile_or_give_up(module: ModuleOp, options: Options, *, stories: bool = False) -> Compilation:
@@ -320,22 +318,6 @@ def _compile_or_give_up(module: ModuleOp, options: Options, *, stories: bool = F
 
 def _dump_folder(options: Options) -> str:
     return options.dump or os.environ.get("LAMELLA_DUMP") or ""
-
-
-def _note_reproducer(error: Exception, text: str, passes: str) -> None:
-    """Write the module that could not be compiled to a file, under the command that runs into the error again."""
-    import shlex
-    import tempfile
-
-    command = f"// RUN: lamella-opt %s -p {shlex.quote(passes)} | lamella-run -"
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", prefix="lamella-", suffix=".mlir", delete=False, encoding="utf-8"
-        ) as file:
-            file.write(f"{command}\n{text}\n")
-    except OSError:  # the error is what matters
-        return
-    error.add_note(f"the module is in {file.name}, its first line is the command")
 
 
 def _take_notes(name: str, module: ModuleOp, notes: dict[str, Any]) -> None:

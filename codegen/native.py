@@ -11,19 +11,41 @@ if TYPE_CHECKING:
     from ..lowering.gpu_target import GpuTarget
     from ..lowering.target import CpuTarget
     from .runtime import NativeGraph
+    from .triton_module import Kernels
 
 
-def native(module: ModuleOp, target: CpuTarget, gpu: GpuTarget | None = None) -> NativeGraph:
-    """Machine code and the callable around it, for a module of llvm ops and, for `gpu`, Triton's functions."""
+def machines(target: CpuTarget, gpu: GpuTarget | None) -> list[str]:
+    """What code depends on beside the program, for keys of the cache."""
+    if gpu is None:
+        return [target.key]
+    from .cuda_target import code_key
+
+    return [target.key, code_key(gpu)]
+
+
+def started(module: ModuleOp, gpu: GpuTarget) -> Kernels:
+    """Has other processes compile the kernels of a module with Triton's functions."""
+    from .cuda_target import capability_of
+    from .triton_module import compile_kernels_of
+
+    return compile_kernels_of(module, partial(capability_of, gpu))
+
+
+def native(
+    module: ModuleOp, target: CpuTarget, gpu: GpuTarget | None = None, kernels: Kernels | None = None
+) -> NativeGraph:
+    """Machine code and the callable around it, for a module of llvm ops and, for `gpu`, Triton's functions, of which
+    `kernels` is what is `started`.
+    """
     from . import jit
     from .read_metadata import metadata
     from .runtime import NativeGraph
 
     if gpu is None:
         return NativeGraph(jit.compile_module(module, target), metadata(module))
-    from .cuda_target import capability_of
-    from .triton_module import compile_kernels_of
+    from .triton_module import take_kernels
 
-    kernels = compile_kernels_of(module, partial(capability_of, gpu))  # by other processes, while LLVM is at work
+    kernels = kernels or started(module, gpu)  # while LLVM is at work
+    take_kernels(module)
     code = jit.compile_module(module, target)
     return NativeGraph(code, metadata(module, kernels()))

@@ -17,6 +17,8 @@ from .cuda_driver import compiler
 from .triton_compile import CompiledKernel, KernelSource, compile_kernels, processors, triton_version
 from .triton_workers import WORKERS
 
+Kernels = Callable[[], dict[str, CompiledKernel]]
+
 
 def kernel_sources(module: ModuleOp, version: TritonVersion = OLDEST) -> list[KernelSource]:
     """A source for each kernel of `module`, in order, in the words of one version of Triton."""
@@ -47,17 +49,14 @@ _OPS_OF_A_PROCESS = 32
 """Processes that are started before it is known how many kernels there are."""
 
 
-def compile_kernels_of(module: ModuleOp, capability: Callable[[int], int]) -> Callable[[], dict[str, CompiledKernel]]:
-    """Takes the kernels out of `module` and starts to compile each for the compute capability of its GPU. What is given
-    waits for that, and gives the code by symbol.
+def compile_kernels_of(module: ModuleOp, capability: Callable[[int], int]) -> Kernels:
+    """Starts to compile each kernel of `module` for the compute capability of its GPU. What is given waits for that,
+    and gives the code by symbol.
     """
     version = triton_version()
     by_sm: dict[int, list[KernelSource]] = {}
     for op, source in _sources(module, version_of(version) if version else OLDEST):
         by_sm.setdefault(capability(device_of(op)), []).append(source)
-    for op in [op for op in module.ops if isinstance(op, FuncOp)]:
-        op.detach()
-        op.erase()
     if not by_sm:
         return dict
     compile = compiler()
@@ -65,6 +64,13 @@ def compile_kernels_of(module: ModuleOp, capability: Callable[[int], int]) -> Ca
     futures = [(sources, pool.submit(compile, sources, sm)) for sm, sources in by_sm.items()]
     pool.shutdown(wait=False)
     return lambda: {s.name: k for sources, f in futures for s, k in zip(sources, f.result(), strict=True)}
+
+
+def take_kernels(module: ModuleOp) -> None:
+    """Takes the kernels out of `module`."""
+    for op in [op for op in module.ops if isinstance(op, FuncOp)]:
+        op.detach()
+        op.erase()
 
 
 def device_of(kernel: FuncOp) -> int:
