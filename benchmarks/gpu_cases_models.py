@@ -103,6 +103,25 @@ def _(_: Any) -> str:
     return f"losses differ by {difference:.1e}"
 
 
+@check("models/a rate that changes")
+def _(_: Any) -> str:
+    """The rate is a float, which kernels read from a copy on the GPU once it has changed."""
+    start = [rand(64, 33), rand(33)]
+    params = [[nn.Parameter(p.clone()) for p in start] for _ in range(2)]
+    optimizers = [torch.optim.AdamW(ps, 1e-2, foreach=True, capturable=GPU == "cuda") for ps in params]
+    steps = [optimizers[0].step, compiled(optimizers[1].step)]
+    for k in range(6):
+        gradients = [rand(*p.shape) for p in start]
+        for ps, optimizer, step in zip(params, optimizers, steps, strict=True):
+            optimizer.param_groups[0]["lr"] = 1e-2 * (1 + k)
+            for p, g in zip(ps, gradients, strict=True):
+                p.grad = g.clone()
+            step()
+    difference = max(float((a - b).abs().max()) for a, b in zip(*params, strict=True))
+    assert difference < 1e-5, f"parameters differ by {difference:.2e}"
+    return f"parameters differ by {difference:.1e}"
+
+
 def _transformers(name: str) -> Callable[[Any], str]:
     def run(_: Any) -> str:
         try:
