@@ -1,6 +1,6 @@
 """The tables of docs/performance.md, from results: measured now, or earlier.
 
-    python benchmarks/tables.py --run all   # `make performance`; or call,memory,layers,first_call,decode,bandwidth,targets
+    python benchmarks/tables.py --run all   # `make performance`; or call,memory,layers,first_call,decode,…
     python benchmarks/tables.py --bench kernels.jsonl models.jsonl
 
 `--run` measures and keeps results in `--results` (build/performance, a file per measure), `--bench` takes results of
