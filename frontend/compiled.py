@@ -17,7 +17,7 @@ from .aliases import Views
 from .direct import DirectGraph
 from .outputs import Output, OutputRecipe
 from .overlap import unless_overlapping
-from .torch_compat import BypassCache, OutputCode, autocast_enabled, real_tensors
+from .torch_compat import BypassCache, OutputCode, autocast_enabled, is_marked, real_tensors
 
 
 class _Latest(threading.local):
@@ -67,7 +67,14 @@ class CompiledGraph(OutputCode):
 
     def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
         assert isinstance(inputs, list)
-        return self.call(inputs)
+        count = len(inputs)
+        try:
+            return self.call(inputs)
+        except TypeError:
+            if (plain := without_marks(inputs[:count])) is None:
+                raise
+        inputs.clear()
+        return self.call(plain)
 
     def before_first_call(self, action: Callable[[], None]) -> None:
         """Run `action` when the graph is first called."""
@@ -138,6 +145,15 @@ class EagerGraph(OutputCode):
 
     def post_compile(self, example_inputs: Any, constants: Any, graph_kwargs: Any) -> None:
         """Nothing: such a graph is never read from a cache."""
+
+
+def without_marks(inputs: Sequence[Any]) -> list[Any] | None:
+    """Inputs that a graph has refused, without what marks tensors as conjugate or negative, which gradients may be
+    whatever was traced; None if none is.
+    """
+    if not any(isinstance(x, torch.Tensor) and is_marked(x) for x in inputs):
+        return None
+    return [x.resolve_conj().resolve_neg() if isinstance(x, torch.Tensor) else x for x in inputs]
 
 
 def entry(

@@ -18,6 +18,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.passes.split_module import split_module
 from torch.utils import _pytree as pytree
 
+from .compiled import without_marks
 from .expand_hops import expanded
 from .graph_parts import UnsupportedGraph, held_constants, parts_of
 from .import_fx import Importer
@@ -50,7 +51,8 @@ class _Native(torch.nn.Module):
         self.several = several
 
     def forward(self, *args: Any) -> Any:
-        results = self.run(list(args))
+        # what runs eagerly may mark a conjugate that was none when it was traced
+        results = self.run(without_marks(args) or list(args))
         return results if self.several else results[0]
 
 

@@ -21,6 +21,7 @@ from .complex_value import PARTS, Pair, with_real
 from .decomposition import Call
 from .decompositions_pointwise import LARGEST, finite
 from .prims_builder import Builder, Value
+from .prims_memory import shares_result
 from .promotion import opmath, result_dtype
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -239,7 +240,9 @@ def imag(a: Pair) -> Value:
 
 
 @complex_rule("aten.view_as_real", "aten.view_as_real_copy")
-def view_as_real(call: Call, a: Pair) -> Value:
+def view_as_real(call: Call, a: Pair) -> Any:
+    if call.op.schema.is_view and shares_result(call.op):
+        return NotImplemented
     return packed(call.b, a, call.type)
 
 

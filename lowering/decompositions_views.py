@@ -13,6 +13,7 @@ from ..dialects.expr import Dim
 from ..dialects.tensor import TensorType, itemsize
 from .decomposition import Call, rule, view
 from .prims_builder import Builder, Value
+from .prims_memory import shares_result
 from .storage import order_in_memory
 
 
@@ -51,6 +52,8 @@ def reshape_copy(call: Call, x: Value, *sizes: Any) -> Value:
 def view_dtype(call: Call, x: Value, dtype: str) -> Any:
     if itemsize(x.dtype) != itemsize(dtype) or "i1" in (x.dtype, dtype):
         return NotImplemented
+    if x.dtype != dtype and shares_result(call.op):
+        return NotImplemented  # as another dtype, only ATen has a view of the same memory
     return x if x.dtype == dtype else x.bitcast(call.type)
 
 

@@ -45,12 +45,17 @@ class Order:
         """The value whose storage `v` shares."""
         return self._alias.get(v, v)
 
-    def after(self, n: Node) -> list[int]:
+    def after(self, n: Node, absorbed: Mapping[SSAValue, Node]) -> list[int]:
         """The ops that a nest must follow because they change what it reads: the last of each, which follow others; and
-        those that read its sizes from data.
+        those that read from data the sizes in it and in what it absorbed.
         """
         writes = [i for r in n.reads if (i := self._last_write(r.source, n.number)) is not None]
-        return [*writes, *self._sizes(n.op)]
+        sizes: set[int] = set()
+        inside = [n] if self._given else []
+        for part in inside:  # which grows
+            sizes |= self._sizes(part.op)
+            inside += {p for v in part.tensors if (p := absorbed.get(v)) is not None}.difference(inside)
+        return [*writes, *sizes]
 
     def _sizes(self, o: Operation) -> set[int]:
         """The ops that give the sizes that an op needs, which no operand may tell."""

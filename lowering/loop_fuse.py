@@ -148,7 +148,7 @@ class _Body:
         deps = self.order.op_deps(real)
         for i, o in enumerate(self.ops):
             if (n := real.get(o)) is not None:
-                grouper.add_node(n, self.order.after(n))
+                grouper.add_node(n, self.order.after(n, self.absorbed))
             elif i in deps:
                 grouper.add_op(i, deps[i] | {position[v] for v in o.operands if v in position}, o.results)
         return grouper

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
@@ -18,6 +18,31 @@ def is_alias(op: Operation) -> bool:
     if isinstance(op, AtenOp):
         return op.schema.is_view and bool(op.operands)
     return isinstance(op, prims.ALIASING)
+
+
+def leaves(op: Operation) -> bool:
+    """Whether what it takes, or a view of that, is a result."""
+    if isinstance(op, TERMINATORS):
+        return True
+    return is_alias(op) and any(leaves(use.operation) for r in op.results for use in r.uses)
+
+
+def shares_result(op: Operation) -> bool:
+    """Whether a view leaves together with what it is a view of, or with another view of that."""
+    if not leaves(op):
+        return False
+    root = op.operands[0]
+    while isinstance(root.owner, Operation) and is_alias(root.owner):
+        root = root.owner.operands[0]
+    return sum(leaves(use.operation) for v in _views(root) for use in v.uses if not is_alias(use.operation)) > 1
+
+
+def _views(value: SSAValue) -> Iterator[SSAValue]:
+    yield value
+    for use in value.uses:
+        if is_alias(use.operation):
+            for r in use.operation.results:
+                yield from _views(r)
 
 
 def roots(ops: Iterable[Operation]) -> dict[SSAValue, SSAValue]:

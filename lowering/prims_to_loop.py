@@ -20,9 +20,9 @@ from xdsl.passes import ModulePass
 from ..dialects import prims
 from ..dialects.aliasing import written
 from ..dialects.errors import LamellaVerifyError
-from ..dialects.flow import TERMINATORS, bodies
+from ..dialects.flow import bodies
 from ..dialects.tensor import TensorType
-from .prims_memory import shared_memory
+from .prims_memory import leaves, shared_memory
 from .prims_to_loop_access import repeated, tensor_type, used_dims, without_dims
 from .prims_to_loop_body import Body
 from .prims_to_loop_dot import dot
@@ -120,7 +120,7 @@ def _other(to: Rebuild, op: Operation) -> None:
     """
     changed = written(op)
     if not changed:
-        fresh = isinstance(op, TERMINATORS)
+        fresh = leaves(op)
         to.copy_op(op, [to.value(v, op, fresh=fresh) for v in op.operands])
         return
     operands = {v: to.value(v, op, fresh=True) for v in changed}

@@ -41,6 +41,15 @@ def told(x: Tensor) -> Tensor:
     return torch.arange(n) + x[0, 0]
 
 
+def counted(x: Tensor) -> Tensor:
+    """The second number is made of the first, whose tensor is not."""
+    y = x.new_ones(first(x), 2).repeat_interleave(2, 1)
+    n: Any = (x[1, 3].long() % (y.shape[0] + 1)).item()
+    torch._check(n >= 0)
+    torch._check(n <= y.shape[0])
+    return y[:n]
+
+
 FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "a size alone": lambda x: x[x > 1].shape[0],
     "the next in order": lambda x: put(x, x > 1, x[x > 1] * 2),
@@ -50,6 +59,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "masked_scatter of nothing": lambda x: x.masked_scatter(x > 100, x[x > 100]),
     "extremes": lambda x: (x[x > 1].max(), x[x > 1].argmin(), x[x[:, 0] > 0].amax(0)),
     "a size that is told": told,
+    "a size of a size": counted,
     "indices that are known": lambda x: x[torch.arange(x.shape[0] - 1)] + x[torch.full((2, 1), -3)],
 }
 

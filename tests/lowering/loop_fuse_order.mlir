@@ -113,3 +113,25 @@ func.func @main(%i: !sym.t<[4], i64>) {
   } : !sym.t<[4], i64>
   func.return
 }
+
+// -----
+
+// A number of data is read before the kernel that has absorbed what is made of it.
+
+// CHECK:      func.func @main
+// CHECK:        aten._local_scalar_dense
+// CHECK-NEXT:   loop.launch @{{.*}} sizes [u0]
+func.func @main(%x: !sym.t<[2], i64>, %n: !sym.t<[], i64>) -> !sym.t<[2], i64> {
+  %u = aten._local_scalar_dense(%n) : (!sym.t<[], i64>) -> !sym.int<u0>
+  %0 = loop.nest [d0 = 2] {
+    %a = loop.index [u0 + 1]
+    loop.yield %a : i64
+  } : !sym.t<[2], i64>
+  %1 = loop.nest [d0 = 2] {
+    %a = loop.load %x[d0] : !sym.t<[2], i64>
+    %b = loop.load %0[d0] : !sym.t<[2], i64>
+    %c = arith.addi %a, %b : i64
+    loop.yield %c : i64
+  } : !sym.t<[2], i64>
+  func.return %1 : !sym.t<[2], i64>
+}

@@ -113,3 +113,20 @@ func.func @main(%x: !sym.t<[4], f32>) -> (!sym.t<[8], f32>, !sym.t<[2], f32>) {
 // CHECK: %[[J:.*]] = loop.nest [d0 = 8] {
 // CHECK: %[[Q:.*]] = loop.view %[[J]] offset [4] : !sym.t<[8], f32> -> !sym.t<[2], f32>
 // CHECK-NEXT: func.return %[[J]], %[[Q]]
+
+// -----
+
+// What leaves through a view of ATen's has memory of its own too.
+
+func.func @main(%x: !sym.t<[4, 2], f32>) -> (!sym.t<[4], c64>, !sym.t<[4], c64>) {
+  %n = prims.neg %x : !sym.t<[4, 2], f32>
+  %a = aten.view_as_complex(%n) : (!sym.t<[4, 2], f32>) -> !sym.t<[4], c64>
+  %c = prims.convert %n : !sym.t<[4, 2], f32>
+  %b = aten.view_as_complex(%c) : (!sym.t<[4, 2], f32>) -> !sym.t<[4], c64>
+  func.return %a, %b : !sym.t<[4], c64>, !sym.t<[4], c64>
+}
+// CHECK: %[[N:.*]] = loop.nest
+// CHECK: aten.view_as_complex(%[[N]])
+// CHECK-NEXT: %[[C:.*]] = loop.nest [d0 = 4, d1 = 2] {
+// CHECK-NEXT: loop.load %[[N]][d0, d1]
+// CHECK: aten.view_as_complex(%[[C]])

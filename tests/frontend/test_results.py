@@ -1,0 +1,88 @@
+"""Results that share memory with one another, or have memory of their own, as eager's; and gradients that are marked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import lamella
+
+pytestmark = pytest.mark.usefixtures("compiled")
+
+FUNCTIONS: dict[str, Callable[[Tensor], tuple[Tensor, ...]]] = {
+    "a complex number and its clone": lambda z: (lambda y: (y, y.clone()))(z * 2),
+    "an argument and its clone": lambda z: (z, z.clone()),
+    "parts": lambda z: (lambda y: (y, y.real, y.imag))(z * 2),
+    "parts without the whole": lambda z: (lambda y: (y.real, y.imag))(z * 2),
+    "pairs": lambda z: (lambda y: (y, torch.view_as_complex(y.clone()), torch.view_as_complex(y)))(
+        torch.view_as_real(z * 3).clone()
+    ),
+    "another dtype": lambda z: (lambda y: (y, y.view(torch.int32)[1:], y.clone().view(torch.int32)))(z.real * 2),
+    "bytes": lambda z: (lambda y: (y.view(torch.int16), y.view(torch.int32), y.view(torch.uint8)))(z.real * 2),
+    "strided": lambda z: (lambda y: (y, y.as_strided((2,), (1,)), y.clone().as_strided((2,), (1,))))(z.real * 2),
+}
+
+
+def shared(tensors: tuple[Tensor, ...]) -> list[tuple[int, int]]:
+    """For each tensor, the first one in whose memory it lies, and how far from its beginning."""
+    first: dict[int, int] = {}
+    found: list[tuple[int, int]] = []
+    for i, t in enumerate(tensors):
+        k = first.setdefault(t.untyped_storage().data_ptr(), i)
+        found.append((k, t.data_ptr() - tensors[k].data_ptr()))
+    return found
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("size", [5, 2])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_memory_of_results(name: str, size: int, dynamic: bool) -> None:
+    f = FUNCTIONS[name]
+    z = torch.randn(size, dtype=torch.complex64)
+    found, expected = lamella.compile(f, dynamic=dynamic, fullgraph=True)(z), f(z)
+    assert shared((z, *found)) == shared((z, *expected))
+    torch.testing.assert_close(found, expected)
+
+
+def squares(x: Tensor) -> Tensor:
+    return (x * x).sum(1)
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_gradient_that_is_a_conjugate(step: int) -> None:
+    """It was traced as none."""
+    x = torch.randn(4, 7, dtype=torch.complex64, requires_grad=True)
+    f = lamella.compile(squares, fullgraph=True)
+    for w in (torch.randn(4, dtype=torch.complex64), torch.randn(4 * step, dtype=torch.complex64)[::step].conj()):
+        torch.testing.assert_close(torch.autograd.grad(f(x), x, w), torch.autograd.grad(squares(x), x, w))
+
+
+def test_a_gradient_that_is_marked_as_negative() -> None:
+    x, w = torch.randn(4, 7, requires_grad=True), torch.randn(4, dtype=torch.complex64)
+    f = lamella.compile(squares, fullgraph=True)
+
+    def gradient(g: Callable[[Tensor], Tensor]) -> Any:
+        return torch.autograd.grad((torch.complex(torch.zeros(4), g(x)) * w).real.sum(), x)
+
+    torch.testing.assert_close(gradient(f), gradient(squares))
+    torch.testing.assert_close(
+        torch.autograd.grad(f(x), x, w.conj().imag), torch.autograd.grad(squares(x), x, w.conj().imag)
+    )
+
+
+def test_a_conjugate_result_with_derivatives() -> None:
+    """What runs eagerly in its backward gives the compiled part a conjugate."""
+
+    def f(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return squares(x).conj(), y * 2
+
+    given = [torch.randn(n, dtype=torch.complex64, requires_grad=True) for n in ((3, 7), (3,))]
+    found, expected = (
+        torch.autograd.grad(results := g(*given), given, [torch.ones_like(r) for r in results])
+        for g in (lamella.compile(f), f)
+    )
+    torch.testing.assert_close(found, expected)
