@@ -1,6 +1,7 @@
 """What torch 2.11 says wrongly of results when it traces with fake tensors: indices, counts and sums have the dtype
 of the input there, and of `_unique`, in the derivative of `index_fill`, it says the size that zeros give. What flash
-attention keeps for its derivative is f32 there, of f64 too. torch 2.13 says what the operators give.
+attention keeps for its derivative is f32 there, of f64 too. Norms keep a dim of one element that is counted from the
+end, and `zero` gives other strides than its input's. torch 2.13 says what the operators give.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from unittest.mock import patch
 
 import torch
 from torch import _meta_registrations
+from torch._refs.linalg import vector_norm
 from torch._subclasses import FakeTensorMode
 from torch._subclasses import fake_impls as _fake_impls
 
@@ -43,7 +45,12 @@ def _attention(results: Any, weights: Any) -> Any:
     return values, torch.empty_like(logsumexp, dtype=torch.float64) if values.dtype == torch.float64 else logsumexp
 
 
+def _as_it_is(result: Any, weights: Any) -> Any:
+    return result
+
+
 _MENDS = {
+    **{operator: _as_it_is for operator in (_aten.zero.default, _aten.linalg_vector_norm.default) if _IS_WRONG},
     _aten._unique.default: _values_first,
     _aten._unique2.default: _values_first,
     _aten.unique_dim.default: _values_first,
@@ -65,7 +72,21 @@ def _flash_attention(mode: Any, function: Any, *args: Any, **keywords: Any) -> A
         return _metas.meta__scaled_dot_product_flash_attention_for_cpu(*args, **keywords)
 
 
+def _zero(mode: Any, function: Any, x: Any) -> Any:
+    with mode:
+        return torch.empty_like(x)
+
+
+def _norm(
+    mode: Any, function: Any, x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    with mode:
+        return vector_norm(x, ord, dim and [d % max(x.dim(), 1) for d in dim], keepdim, dtype=dtype)
+
+
 _MISSING = {
+    _aten.zero.default: _zero,
+    _aten.linalg_vector_norm.default: _norm,
     _aten._unique.default: _unique,
     _aten._scaled_dot_product_flash_attention_for_cpu.default: _flash_attention,
 }

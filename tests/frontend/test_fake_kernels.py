@@ -65,3 +65,30 @@ def test_a_size_that_depends_on_data() -> None:
         KERNELS.pop(aten._unique.default, None)
         found = torch.autograd.grad(torch.compile(f, backend="lamella", fullgraph=True)(x, value), [x, value])
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("shape", [[1], [2, 1], [1, 3]])
+def test_norm_along_a_dim_of_one_element(shape: list[int]) -> None:
+    """torch 2.11 keeps that dim where it is counted from the end."""
+    torch._dynamo.reset()
+    x = torch.randn(shape)
+
+    def f(x: torch.Tensor) -> Any:
+        return x.norm(dim=-1), torch.linalg.vector_norm(x, float("inf"), [-1, 0][: x.dim()])
+
+    torch.testing.assert_close(torch.compile(f, backend="lamella", fullgraph=True)(x), f(x))
+
+
+def test_a_transposed_view_that_is_zeroed() -> None:
+    """torch 2.11 says that `zero` of it were contiguous."""
+    torch._dynamo.reset()
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        y.transpose(0, 1).zero_()
+        return y
+
+    x = torch.randn(7, 4)
+    found, expected = torch.compile(f, backend="lamella", fullgraph=True)(x), f(x)
+    assert found.stride() == expected.stride()
+    torch.testing.assert_close(found, expected)
