@@ -52,8 +52,10 @@ class Value:
 
     @property
     def kind(self) -> str:
-        """f for floats, c complex, i integers, b bool."""
+        """f for floats, 8 those of 8 bits, c complex, i integers, b bool."""
         dtype = self.tensor.dtype
+        if dtype.is_floating_point and dtype.itemsize == 1:
+            return "8"
         return "f" if dtype.is_floating_point else "c" if dtype.is_complex else "b" if dtype is torch.bool else "i"
 
 
@@ -68,7 +70,7 @@ class Line:
     """Whether it writes into an operand."""
 
     def is_exact(self, result: torch.Tensor) -> bool:
-        if not result.dtype.is_floating_point:
+        if not (result.dtype.is_floating_point or result.dtype.is_complex):
             return True
         rounds = self.numbers is ROUNDS and result.dtype not in (torch.float16, torch.bfloat16)
         return (self.numbers is MOVES or rounds) and all(v.exact for v in self.operands)

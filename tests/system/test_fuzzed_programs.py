@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lamella.lowering.options import Options
-from lamella.tools.fuzz import apart, check, fault, program_of
-from lamella.tools.fuzz_program import Program, Step, generate
+from lamella.tools.fuzz import WHOLE_FROM, apart, program_of
+from lamella.tools.fuzz_check import check, fault
+from lamella.tools.fuzz_program import Program, Step, generate, generate_whole
 from lamella.tools.fuzz_values import Chooser
 from lamella.tools.op_compare import Mismatch
 
@@ -28,6 +30,20 @@ def test_first_programs(first: int) -> None:
         program = program_of(seed)
         said = fault(program, OPTIONS)
         assert said is None, f"seed {seed}: {said}\n{program}"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("first", range(WHOLE_FROM, WHOLE_FROM + 60, CHUNK))
+def test_first_whole_programs(first: int) -> None:
+    test_first_programs(first)
+
+
+@pytest.mark.filterwarnings("ignore")
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_any_whole_program(data: st.DataObject) -> None:
+    program = generate_whole(Chooser(lambda n: data.draw(st.integers(0, n - 1))), 3, 10)
+    assert fault(program, OPTIONS) is None, str(program)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -50,12 +66,31 @@ def test_programs_are_the_same_each_time() -> None:
     assert str(program_of(7)) == str(program_of(7)) != str(program_of(8))
 
 
+def test_calls_have_sizes_and_numbers_of_their_own() -> None:
+    x = "torch.randn([n], generator=seeded(1))"
+    whole = replace(program("x + 1", x=x, mode="sizes"), sizes=((("n", 3),), (("n", 5),)))
+    first, second = (whole.arguments(call)[0] for call in range(2))
+    assert first.shape == (3,) and second.shape == (5,) and first[0] != second[0]
+    check(whole, OPTIONS)
+
+
+def test_a_result_that_should_not_share_memory_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right, wrong = (
+        replace(program("x + 1", v, x="torch.ones(3)", mode="compile"), results=("v0", "v1"))
+        for v in ("v0.clone()", "v0.view(3)")
+    )
+    made = iter((right.function(), wrong.function()))
+    monkeypatch.setattr(Program, "function", lambda self, device="cpu": next(made))
+    with pytest.raises(Mismatch, match="lie in"):
+        check(right, OPTIONS)
+
+
 def test_a_wrong_result_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     check(program("x * 2", x="torch.ones(3)"), OPTIONS)
     # eager's program, and what is compiled, differ
     right, wrong = program("x * 2", x="torch.ones(3)").function(), program("x * 3", x="torch.ones(3)").function()
-    made = iter((right, wrong))
-    monkeypatch.setattr(Program, "function", lambda self: next(made))
+    made = iter((wrong, right))
+    monkeypatch.setattr(Program, "function", lambda self, device="cpu": next(made))
     with pytest.raises(Mismatch, match="not close"):
         check(program("x * 2", x="torch.ones(3)"), OPTIONS)
 

@@ -1,0 +1,306 @@
+"""A random program compiled and compared with eager: numbers, sizes, strides, dtypes, what becomes of arguments, and
+which tensors share memory; at each of its calls.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch._functorch._aot_autograd.utils import make_boxed_func
+
+from ..codegen.runtime import unobserved
+from ..driver import compile_module
+from ..frontend.backend import Backend, Event
+from ..frontend.fast_entry import fast_entry
+from ..frontend.overlap import overlaps_itself
+from ..lowering.options import Options
+from .fuzz_program import Program
+from .op_compare import Mismatch, copies, has_memory, same_strides, shown
+from .op_traced import Traced, aot
+
+DISTURBED = 4
+"""How often a program is run with errors, to see how large they become."""
+ASSUMED = ("Runtime assertion failed", "whose sizes are not those the compiler was told")
+"""What is said where torch's tracing took a size of data for another one, that of what it broadcasts with for one."""
+MARGIN = 16.0
+"""How much larger than these errors a difference from eager may be."""
+
+
+@dataclass
+class Notes:
+    """What became of the graphs of a program."""
+
+    graphs: int = 0
+    calls: Counter[str] = field(default_factory=Counter[str])
+    """Operators that stay calls into ATen."""
+    eager: list[str] = field(default_factory=list[str])
+    """Why graphs run eagerly."""
+    torch: str = ""
+    """What is wrong without this compiler too."""
+
+    def take(self, event: Event) -> None:
+        self.graphs += 1
+        if event.compilation is None:
+            self.eager.append(event.reason)
+        else:
+            self.calls.update(call.name for call in event.compilation.calls)
+
+
+def compiled(program: Program, options: Options | None, notes: Notes) -> Callable[..., Any]:
+    """The program with AOTAutograd alone, compiled at the first call; without options, its graphs are run by torch. A
+    graph that is given back to torch is an error.
+    """
+
+    def refuse(event: Event) -> None:
+        notes.take(event)
+        if event.compilation is None:
+            raise AssertionError(f"a graph runs eagerly: {event.reason}")
+
+    backend = Backend(options or Options(), compile_module, watch=refuse)
+    make_code: Callable[..., Any] = (
+        backend.compile_graph if options else lambda graph, _: make_boxed_func(Traced(graph))
+    )
+    return aot(program.function(), make_code, program.mode == "dynamic")
+
+
+def whole(
+    program: Program, options: Options | None, notes: Notes, tensors: Sequence[torch.Tensor], device: str
+) -> tuple[Callable[..., Any], list[torch.Tensor]]:
+    """The program through torch.compile, without options by torch's own `aot_eager`, and its arguments."""
+    torch._dynamo.reset()
+    given = list(tensors)
+    f: Any = program.function(device)
+    if program.owned:
+        f, given = program.module(tensors, device)
+    if options is not None:
+        freezes = bool(program.owned) and program.mode in ("compile", "fullgraph")
+        options = replace(options, random="eager" if program.draws else "philox", freezing=freezes)
+    backend: Any = "aot_eager" if options is None else Backend(options, compile_module, watch=notes.take)
+    dynamic = {"sizes": True, "train sizes": True, "automatic": None}.get(program.mode, False)
+    entered = program.mode == "fullgraph"
+    made: Any = torch.compile(f, backend=backend, dynamic=dynamic, fullgraph=entered)
+    if entered and options is not None:
+        made = fast_entry(made, lambda _: True, unobserved)
+    return made, given
+
+
+def check(program: Program, options: Options | None, notes: Notes | None = None, device: str = "cpu") -> None:
+    """Raises Mismatch where the compiled program differs from eager, or what the compiler raises; without options,
+    where the graphs that AOTAutograd makes differ by themselves.
+    """
+    notes = notes or Notes()
+    run: Callable[..., Any] | None = None
+    owned: list[tuple[torch.Tensor, torch.Tensor]] = []
+    for call in range(len(program.sizes)):
+        given = program.arguments(call, device=device)
+        if call and not _fits(program, call, device):
+            continue
+        theirs, ours = copies(given), copies(given)
+        if call == 0 and not program.through_dynamo:
+            run = compiled(program, options, notes)
+        elif call == 0:
+            run, ours = whole(program, options, notes, ours, device)
+            owned = [
+                (o, t) for (name, _), o, t in zip(program.inputs, ours, theirs, strict=True) if name in program.owned
+            ]
+        else:
+            ours, theirs = _kept(program, owned, ours, theirs)
+        assert run is not None
+        _check_call(program, run, call, ours, theirs, device)
+
+
+def _fits(program: Program, call: int, device: str) -> bool:
+    """Whether eager takes the arguments of this call."""
+    try:
+        program.run(program.function(device), program.arguments(call, device=device))
+    except Exception:  # whatever eager raises
+        return False
+    return True
+
+
+def _kept(
+    program: Program,
+    owned: Sequence[tuple[torch.Tensor, torch.Tensor]],
+    ours: list[torch.Tensor],
+    theirs: list[torch.Tensor],
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """The arguments of a later call: what a module owns is what it was, with the new numbers."""
+    pairs = iter(owned)
+    for i, (name, _) in enumerate(program.inputs):
+        if name in program.owned:
+            kept = next(pairs)
+            with torch.no_grad():
+                for old, new in zip(kept, (ours[i], theirs[i]), strict=True):
+                    old.copy_(new)
+            ours[i], theirs[i] = kept
+    return ours, theirs
+
+
+def _check_call(
+    program: Program,
+    run: Callable[..., Any],
+    call: int,
+    ours: list[torch.Tensor],
+    theirs: list[torch.Tensor],
+    device: str,
+) -> None:
+    expected = program.run(program.function(device), theirs)
+    state = _generator(device)
+    found = program.run(lambda *tensors: run(*program.passed(tensors)), ours)
+    if program.draws and not torch.equal(state, _generator(device)):
+        raise Mismatch("the generator has another state than eager's")
+    count = len(program.results)  # AOTAutograd gives derivatives strides of its own
+    if len(found) != len(expected):
+        raise Mismatch(f"{len(found) - count} derivatives, eager has {len(expected) - count}")
+    for i, (a, e) in enumerate(zip(found, expected, strict=True)):
+        if a.shape != e.shape or a.dtype != e.dtype:
+            raise Mismatch(f"result {i} is {shown(a)}, eager's {shown(e)}{_at(call)}")
+        if i < count and not same_strides(a, e):
+            raise Mismatch(f"result {i} has strides {a.stride()}, eager's {e.stride()} of {shown(e)}{_at(call)}")
+    for i, (a, e) in enumerate(zip(ours, theirs, strict=True)):
+        if a.shape != e.shape or not same_strides(a, e):
+            raise Mismatch(f"argument {i} is {shown(a)} after the call, eager's {shown(e)}{_at(call)}")
+    marked = {
+        i for i, pair in enumerate(zip(found, expected, strict=True)) if any(t.is_conj() or t.is_neg() for t in pair)
+    }
+    if (a := _places(found[:count], ours, marked)) != (e := _places(expected[:count], theirs, marked)):
+        raise Mismatch(f"results lie in inputs or results at {a}, eager's at {e}{_at(call)}")
+    try:
+        _compare_numbers(program, call, [*found, *ours], [*expected, *theirs], count)
+    except Mismatch as error:
+        raise Mismatch(f"{error}{_at(call)}") from None
+    _overwrite(found[:count], ours)
+
+
+def _generator(device: str) -> torch.Tensor:
+    return torch.cuda.get_rng_state() if device == "cuda" else torch.get_rng_state()
+
+
+def _at(call: int) -> str:
+    return f" (call {call})" if call else ""
+
+
+def _places(
+    results: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], marked: Collection[int]
+) -> list[tuple[int, int]]:
+    """For each result, the first input, or else result, in whose memory it lies, and where it begins in that memory.
+    Those that are marked, conjugates, graphs make as they are, in memory of their own.
+    """
+    tensors = [*inputs, *results]
+    memory: dict[int, int] = {}
+    for i, t in enumerate(tensors):
+        if has_memory(t):
+            memory.setdefault(t.untyped_storage().data_ptr(), i)
+    found: list[tuple[int, int]] = []
+    for i, t in enumerate(results, len(inputs)):
+        base = memory[t.untyped_storage().data_ptr()] if has_memory(t) else i
+        shares = base != i and i - len(inputs) not in marked and base - len(inputs) not in marked
+        found.append((base, t.data_ptr() - tensors[base].data_ptr()) if shares else (-1, 0))
+    return found
+
+
+def _overwrite(results: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> None:
+    """As a caller may: the next call must not notice."""
+    kept = {t.untyped_storage().data_ptr() for t in inputs}
+    for r in results:
+        if (
+            has_memory(r)
+            and r.untyped_storage().data_ptr() not in kept
+            and 0 not in r.stride()
+            and not overlaps_itself(r)
+        ):
+            with torch.no_grad():
+                r.fill_(1)
+
+
+def _compare_numbers(
+    program: Program, call: int, found: list[torch.Tensor], expected: list[torch.Tensor], count: int
+) -> None:
+    """Numbers are eager's, within the tolerances of torch.testing or what errors in each step make of them."""
+    references: list[list[torch.Tensor]] | None = None
+    for i, (a, e) in enumerate(zip(found, expected, strict=True)):
+        a, e = _plain(a), _plain(e)
+        try:
+            torch.testing.assert_close(a, e, equal_nan=True)
+            continue
+        except AssertionError as different:
+            text = " ".join(str(different).split())
+        if not (e.is_floating_point() or e.is_complex()):
+            raise Mismatch(f"result {i}: {text}; ours {_some(a)}, eager's {_some(e)}")
+        if references is None:
+            references = [_reference(program, seed, call) for seed in (None, *range(DISTURBED))]
+        clean, *others = (_parts(r[i]) for r in references)
+        # nothing disturbs the steps of a derivative, whose parts are about 1 where they cancel
+        slack = 32 * max((s.rough for s in program.steps), default=0.0) if i >= count else 0.0
+        if not _explained(_parts(a), _parts(e), clean, others, torch.finfo(e.dtype), slack):
+            raise Mismatch(f"result {i}: {text}; ours {_some(a)}, eager's {_some(e)}")
+
+
+def _plain(t: torch.Tensor) -> torch.Tensor:
+    """With numbers that are compared: those of f8 in f32."""
+    t = t.detach().cpu().resolve_conj().resolve_neg()
+    return t.float() if t.is_floating_point() and t.itemsize == 1 else t
+
+
+def _parts(t: torch.Tensor) -> torch.Tensor:
+    """In double precision, complex numbers as two."""
+    t = t.detach().cpu().resolve_conj().resolve_neg()
+    return torch.view_as_real(t.to(torch.complex128)) if t.is_complex() else t.double()
+
+
+def _reference(program: Program, seed: int | None, call: int) -> list[torch.Tensor]:
+    inputs = program.arguments(call, wide=True)
+    return [*program.run(program.disturbed(seed), inputs), *inputs]
+
+
+def _explained(
+    a: torch.Tensor,
+    e: torch.Tensor,
+    clean: torch.Tensor,
+    others: Sequence[torch.Tensor],
+    info: torch.finfo,
+    slack: float,
+) -> bool:
+    """Whether errors in each step may be what sets `a` and `e` apart, everywhere."""
+    spread = torch.stack([(o - clean).abs() for o in others]).amax(0)
+    allowed = MARGIN * spread + 2.0 * (clean - e).abs() + 32 * info.eps * e.abs() + info.tiny + slack
+    # inf or NaN for one is a number for the other: at the end, or on the way where eager rounds to half floats
+    beyond = ~(clean.abs() < info.max / 16) | (~e.isfinite() & clean.isfinite())
+    return bool(((a == e) | (a.isnan() & e.isnan()) | ((a - e).abs() <= allowed) | beyond | ~spread.isfinite()).all())
+
+
+def _some(t: torch.Tensor) -> str:
+    return str(t.detach().flatten()[:6].tolist())
+
+
+def fault(program: Program, options: Options, notes: Notes | None = None, device: str = "cpu") -> str | None:
+    """What is wrong with the compiled program; None if nothing is."""
+    notes = notes if notes is not None else Notes()
+    torch.manual_seed(0)
+    sizes_of_data = torch._dynamo.config.patch(
+        capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True, error_on_recompile=False
+    )
+    with sizes_of_data if program.through_dynamo else nullcontext():
+        try:
+            check(program, options, notes, device)
+            return None
+        except Mismatch as error:
+            said = f"wrong: {error}"
+        except Exception as error:  # whatever any pass may raise
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            said = f"error: {type(error).__name__}: {error} ({where.filename.rpartition('/')[2]}:{where.lineno})"
+        if program.through_dynamo and any(text in said for text in ASSUMED):
+            notes.torch = said
+            return None
+        try:
+            check(program, None, device=device)
+        except Exception:  # torch's own tracing is not to be mended here
+            notes.torch = said
+            return None
+        return said
