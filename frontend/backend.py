@@ -175,7 +175,8 @@ class Backend:
 
         tell = None if self.watch is None else note
         self.forward_outputs = settings["num_fwd_outputs"]
-        exact, eagers = self.options.numerics == "eager", self.options.random == "eager"
+        exact = self.options.numerics == "eager" or self.options.batch_invariant
+        eagers = self.options.random == "eager"
         return partitioner(self.options.activation_memory_budget, tell, exact, eagers)(joint, inputs, **settings)
 
     def compiler(self, kind: str, names: Sequence[str], state: Collection[int] = ()) -> Callable[..., Any]:

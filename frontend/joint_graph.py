@@ -66,7 +66,7 @@ class JointGraph:
         module.graph.eliminate_dead_code()
         if not rounds_as_eager:
             part_log_softmax(module.graph)
-        module.graph = with_channels_last(module.graph)
+            module.graph = with_channels_last(module.graph)
         if config.cse:
             eliminate_common_subexpressions(module.graph)
         module.recompile()

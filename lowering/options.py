@@ -26,10 +26,11 @@ class Options:
     kernel of. None is torch's own setting.
     `tf32`: products of f32 matrices on a GPU, and those of attention that is written out, need not be exacter than with
     tf32; None is torch's own setting, `float32_matmul_precision`.
-    `batch_invariant`: a row of a result of elementwise operators, reductions and scans within rows, norms, softmax and
-    matrix products has the same bits whatever rows are computed beside it, and however many. To that end all products
-    are kernels, each element summed in one order, long reductions are not made in parts, and roundings are eager's.
-    Convolutions, attention and what else stays a call into ATen are as ATen makes them. On a GPU this is so where
+    `batch_invariant`: a row of a result of elementwise operators, reductions and scans within rows, norms, softmax,
+    matrix products, convolutions and, on a CPU, attention has the same bits whatever rows are computed beside it, and
+    however many. To that end all products are kernels, each element summed in one order, long reductions are not made
+    in parts, roundings are eager's, and images are convolved one by one. Attention whose sizes are all symbolic, on a
+    GPU all of it, and what else stays a call into ATen are as ATen makes them. On a GPU the rest is so where
     tensors begin at multiples of 16 bytes, as torch's allocator gives them.
     `freezing`: in graphs for inference, what depends on parameters and buffers alone is computed once, batch norms are
     folded into convolutions, and weights are kept in the layout that oneDNN computes in; a parameter that changes is

@@ -43,7 +43,7 @@ def pipeline(
             *([f"aten-fuse-attention{{target={cpu_name(options)}{device}}}"] if numerics != "eager" else []),
             "aten-attention",
             "aten-cse",
-            "aten-channels-last",
+            *([] if invariant else ["aten-channels-last"]),
             *(["aten-devices"] if gpu else []),
             *(["aten-batch-invariant"] if invariant else []),
             f"aten-choose-products{{choose={products} target={cpu_name(options)}{device}}}",
