@@ -79,14 +79,14 @@ def reason_to_convolve(c: Convolution, target: CpuTarget, size: Callable[[Dim], 
         return "a call costs more than the work"
     depthwise = c.op.arg("groups") == c.x.shape[1] == c.weight.shape[0] and not c.op.arg("transposed")
     if depthwise and known and target.vector_bits >= 256 and c.x.dtype in ("f32", "bf16", "f16"):
-        return _depthwise(c, cast(Sequence[int], kernel), half)
+        return _depthwise(c, cast(Sequence[int], kernel), half, target.vector_bits)
     return None
 
 
-def _depthwise(c: Convolution, kernel: Sequence[int], half: bool) -> str | None:
+def _depthwise(c: Convolution, kernel: Sequence[int], half: bool, bits: int) -> str | None:
     points, row = prod(kernel), cast(int, c.result.shape[-1])
     if c.x.strides[1] == 1 and c.x.shape[1] != 1:
-        good = not half and points <= MORE_POINTS
+        good = points <= MORE_POINTS and (not half or bits < 512)  # for which oneDNN has no instructions there
         return "a channel at a time for each lane reads images as they lie" if good else None
     good = row >= ROW if points <= POINTS else row >= LONG_ROW and points <= MORE_POINTS
     plain = c.x.is_contiguous and c.op.arg("stride") in ((1,) * len(kernel), (2,) * len(kernel), (1,), (2,))

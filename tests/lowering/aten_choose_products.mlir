@@ -114,3 +114,14 @@ func.func @main(%x: !sym.t<[64, 1024], i8>, %w: !sym.t<[1024, 1024], i8, strides
   %0 = aten._int_mm(%x, %w) : (!sym.t<[64, 1024], i8>, !sym.t<[1024, 1024], i8, strides=[1, 1024]>) -> !sym.t<[64, 1024], i32>
   func.return %0 : !sym.t<[64, 1024], i32>
 }
+
+// -----
+
+// Depthwise, channels side by side: of halves oneDNN is faster with AVX-512, and slow where it has no instructions.
+
+// CHECK-LABEL: lamella.decisions = ["aten.convolution bf16 1x32x56x56 * 32x1x3x3 in 32 groups: ATen
+// AVX2-LABEL: lamella.decisions = ["aten.convolution bf16 1x32x56x56 * 32x1x3x3 in 32 groups: a kernel, a channel at a time
+func.func @main(%x: !sym.t<[1, 32, 56, 56], bf16, strides=[100352, 1, 1792, 32]>, %w: !sym.t<[32, 1, 3, 3], bf16>) -> !sym.t<[1, 32, 56, 56], bf16, strides=[100352, 1, 1792, 32]> {
+  %0 = aten.convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 32) : (!sym.t<[1, 32, 56, 56], bf16, strides=[100352, 1, 1792, 32]>, !sym.t<[32, 1, 3, 3], bf16>) -> !sym.t<[1, 32, 56, 56], bf16, strides=[100352, 1, 1792, 32]>
+  func.return %0 : !sym.t<[1, 32, 56, 56], bf16, strides=[100352, 1, 1792, 32]>
+}

@@ -103,3 +103,21 @@ def test_sizes_that_change() -> None:
     for batch, size in ((2, 5), (3, 9), (7, 40)):
         x, w = torch.randn(batch, 3, size), torch.randn(4, 3, 3)
         torch.testing.assert_close(f(x, w), F.conv1d(x, w, padding=1), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("last", [False, True])
+def test_depthwise_with_vectors_of_256_bits(dtype: torch.dtype, last: bool) -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    x, w = torch.randn(1, 40, 35, 35).to(dtype), torch.randn(40, 1, 3, 3).to(dtype)
+    x = x.to(memory_format=torch.channels_last) if last else x
+
+    def f(x: Tensor, w: Tensor) -> Tensor:
+        return torch.relu(F.conv2d(x, w, None, 1, 1, 1, 40))
+
+    exact, eager = f(x.double(), w.double()), f(x, w)
+    got = torch.compile(f, backend="lamella", options={**STRICT, "target": "avx2"})(x, w)
+    assert got.stride() == eager.stride()
+    allowed = 2 * (eager.double() - exact).abs().max() + 2 * torch.finfo(dtype).eps * exact.abs().max()
+    assert (got.double() - exact).abs().max() <= allowed
