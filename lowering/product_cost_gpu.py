@@ -23,7 +23,7 @@ LARGE_MATRIX, COLUMNS = 1 << 23, range(4096, 8192)
 """Elements at least, and columns, of the matrix that such rows are multiplied with."""
 
 BYTES, BYTE_ROWS = 1 << 24, 64
-"""Elements at least of a matrix of bytes, which the library wants in 16 bits, and rows at most."""
+"""Elements at least of a matrix of bytes, which the library wants as floats, and rows at most of 16-bit floats."""
 
 UNALIGNED_ROWS, UNALIGNED_COLUMNS = 2048, 1 << 14
 """Rows and columns at least of a result whose rows do not begin at multiples of 16 bytes: the library needs padded
@@ -49,7 +49,8 @@ def reason_on_gpu(product: Product, gpu: GpuTarget) -> str | None:
     batch, m, n, k = (cast(int, d) for d in (product.batch, product.m, product.n, product.k))
     half = opmath(product.dtype) != product.dtype
     if product.stored in ("i8", "u8"):
-        few = batch == 1 and half and m <= BYTE_ROWS and n >= COLUMNS.start and n * k >= BYTES and k <= LONG_ROW
+        rows = BYTE_ROWS if half else ROWS if product.dtype == "f32" else 0
+        few = batch == 1 and m <= rows and n >= COLUMNS.start and n * k >= BYTES and k <= LONG_ROW
         return "a weight of bytes is converted where it is read" if few and product.rhs == "k" else None
     if product.stored != product.dtype:
         return None

@@ -141,16 +141,17 @@ def test_by_default_only_what_was_measured_is_generated() -> None:
         driver.run_passes(module, f"aten-choose-products{{gpu={gpu}}}")
         return any("lamella.product" in o.attributes for o in module.walk())
 
-    def from_bytes(rows: str) -> bool:
+    def from_bytes(rows: str, dtype: str = "bf16", columns: str = "4096") -> bool:
         w8 = w.replace("bf16", "i8")
         bytes_ = text.replace(f"%w: {w})", f"%v: {w8})").replace(
             "%t = ", f"%w = aten._to_copy(%v, dtype = bf16) : ({w8}) -> {w}\n%t = "
         )
-        module = parse_module(bytes_.replace("M", rows).replace("N", "4096"))
+        module = parse_module(bytes_.replace("M", rows).replace("N", columns).replace("bf16", dtype))
         driver.run_passes(module, "aten-choose-products")
         return any("lamella.product" in o.attributes for o in module.walk())
 
-    assert from_bytes("1") and from_bytes("64") and not from_bytes("128")
+    assert from_bytes("1") and from_bytes("64") and not from_bytes("128") and from_bytes("16", columns="14336")
+    assert from_bytes("16", dtype="f32") and not from_bytes("64", dtype="f32") and not from_bytes("16", dtype="f64")
     assert generated("1") and generated("8") and generated("1", dtype="f32")
     assert not generated("8", columns="14336")
     assert generated("8192", columns="50257") and not generated("8192", columns="50304")
