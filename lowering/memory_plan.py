@@ -126,7 +126,9 @@ class MemoryPlan:
     def _is_calls_own(self, memory: Memory) -> bool:
         """Whether a call of torch's has made it, and nothing else can lie there."""
         op = memory.value.owner
-        return isinstance(op, AtenOp) and op.name.startswith("aten.") and not out_variant(op) and self._alone(memory)
+        if not isinstance(op, AtenOp) or not op.name.startswith("aten.") or "unsafe" in op.name:  # undeclared views
+            return False
+        return not out_variant(op) and self._alone(memory)
 
     def _alone(self, memory: Memory) -> bool:
         return self.lifetimes.of[memory.value] == (memory,)
