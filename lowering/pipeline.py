@@ -27,7 +27,7 @@ def pipeline(
     fixed = bool(options.deterministic) and gpu is None and options.products == "auto"
     products = "all" if invariant or fixed else options.products
     other = f" variant={variant}" if variant != "default" else ""
-    contract = str(numerics != "eager").lower()
+    contract = str(numerics != "eager" and not options.deterministic).lower()
     deterministic = " deterministic=true" if options.deterministic else ""
     halves = " halves=true" if gpu and gpu.sm >= 90 else ""
     whole = " parts=false" if invariant else ""

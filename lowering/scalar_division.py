@@ -24,7 +24,16 @@ def divide_floats(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
     """
     b, (x, y) = s.b, v
     lanes, type = lanes_of(x), element_of(x)
-    if lanes_of(y) == 16 and type == f32 and s.target.has_avx512 and _grows(op) and _is_narrowed(op.results[0]):
+    # without contractions an element has the same bits in a vector and alone
+    loose = b.float_flags is not NO_FLAGS
+    if (
+        loose
+        and lanes_of(y) == 16
+        and type == f32
+        and s.target.has_avx512
+        and _grows(op)
+        and _is_narrowed(op.results[0])
+    ):
         return _by_estimate(b, b.splat(x, 16), y)
     if lanes == 1 or lanes_of(y) > 1 or not s.target.has_fma:
         return b.fdiv(x, y)
@@ -37,7 +46,7 @@ def divide_floats(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
     y = b.fmul(y, factor)
     x, y, inverse = (b.splat(z, lanes) for z in (b.fmul(x, factor), y, b.fdiv(one, y)))
     quotient = b.pure(llvm.FMulOp, (x, inverse), x.type, NO_FLAGS)
-    if not _needs_all_digits(op):
+    if loose and not _needs_all_digits(op):
         return quotient
     rest = b.intrinsic("fma", (b.pure(llvm.FNegOp, (quotient,), x.type, NO_FLAGS), y, x), x.type)
     exact = b.intrinsic("fma", (rest, inverse, quotient), x.type)
