@@ -100,6 +100,7 @@ def test_a_training_step() -> None:
     same_for_threads(run)
 
 
+@pytest.mark.skipif(torch.__version__ < "2.13", reason="torch 2.11 leaves the check out of what it traces")
 def test_threads_are_as_they_were_after_an_error() -> None:
     torch.set_num_threads(3)
     compiled = lamella.compile(torch.linalg.cholesky, options={"cache": False})
