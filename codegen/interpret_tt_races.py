@@ -1,9 +1,9 @@
 """Who touched which element of memory, to find races: programs and threads of a launch that depend on their order.
 
 An element is checked between programs, which run in any order, and between the lanes of one program, which are on
-different threads: what a lane wrote another may read only after a barrier, and the other way round. The same lane of as
-many is taken for the same thread. Atomics may meet atomics. A program that has acquired, by an atomic, may read what
-others wrote.
+different threads: what a lane wrote another may read or write only after a barrier, and write what it read. The same
+lane of as many is taken for the same thread. Atomics may meet atomics. A program that has acquired, by an atomic, may
+read what others wrote.
 """
 
 from __future__ import annotations
@@ -85,6 +85,9 @@ class Watch:
             _refuse(places, read & changed, "is written, and read by another program")
         unsafe = self._read.by_another_lane(places, lanes, now)
         _refuse(places, unsafe & changed, "is written without a barrier after another lane read it")
+        if not atomic:
+            unsafe = self._written.by_another_lane(places, lanes, now)
+            _refuse(places, unsafe & changed, "is written without a barrier after another lane wrote it")
         self._written.program[places] = -now.program if atomic else now.program
         self._written.barriers[places] = now.barriers
         self._written.lane[places] = lanes

@@ -53,8 +53,8 @@ class KernelBody:
         self.values: dict[SSAValue, SSAValue] = {}
         self.scans: dict[ScanOp, SSAValue] = {}
         self.messages: dict[str, None] = {}
-        self.written: set[SSAValue] = set()
-        """Buffers written since the program last waited for all its threads."""
+        self.written: dict[SSAValue, Operation | None] = {}
+        """Buffers written since the program last waited for all its threads, with the loop that did it last."""
         self.mutable: set[SSAValue] = set()
         """Buffers that the kernel writes."""
         self.updated: set[SSAValue] = set()
@@ -281,8 +281,12 @@ class KernelBody:
         shape = joint(shape_of(v.type) for v in (pointer, value, mask) if v is not None)
         mask = b.both(mask, self.valid(shape))
         operands = [b.fit(v, shape) for v in (pointer, value, mask) if v is not None]
+        around = op.parent_op()
+        if self.written.get(buffer, around) is not around:
+            self.b.insert(BarrierOp.make())  # what is written again was another thread's
+            self.written.clear()
         b.insert(tt.StoreOp.make(*operands, evict=_evict(op)))
-        self.written.add(buffer)
+        self.written[buffer] = around
 
     def _update(self, op: StoreOp, pointer: SSAValue, value: SSAValue, mask: SSAValue | None, type: TensorType) -> None:
         """Every point updates: at once where the hardware can, else this program is alone and goes point by point."""
@@ -299,7 +303,7 @@ class KernelBody:
             new = self._to_memory(self.b.cast(arith.TruncFOp, new, type.element) if new.type != old.type else new, type)
             operands[1] = b.fit(new, shape)
             b.insert(tt.StoreOp.make(*operands))
-        self.written.add(op.target)
+        self.written[op.target] = op.parent_op()
 
     def _element(self, op: LoadOp | StoreOp) -> tuple[Any, tuple[int, ...]]:
         """Which element of its buffer an access means, and which axes its plain indices are.

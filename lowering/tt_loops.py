@@ -137,12 +137,12 @@ class TileLoop:
 
         def step(i: SSAValue, state: Sequence[SSAValue]) -> list[SSAValue]:
             body.scans = body.scans | dict(zip(scans, state[count:], strict=True))
-            written = set(body.written)
+            written = dict(body.written)
             self._enter(d, Number(i, hi.bound), tile, whole=rest is not None)
             result = self._nest(depth + 1, list(state[:count]), True)
-            if body.written - written:
+            if body.written.keys() - written.keys():
                 # what a later turn reads may have been written in this one by another thread
-                body.written = body.written | written
+                body.written = written | body.written
             del body.axes[rank:]
             return [*result, *(body.scans[s] for s in scans)]
 

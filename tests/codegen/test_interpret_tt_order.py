@@ -159,3 +159,26 @@ def test_races_of_threads() -> None:
     assert x.tolist() == list(range(7, -1, -1))
     run(THREADS.format(barrier="", second="", seven=0), (1,), x)
     assert x.tolist() == list(range(8)), "a lane reads what it wrote itself"
+
+
+OVER = """
+tt.func public @k(%x: !tt.ptr<i32>) {{
+  %r = tt.make_range {{end = 8 : i32, start = 0 : i32}} : tensor<8xi32>
+  %s = tt.splat %x : !tt.ptr<i32> -> tensor<8x!tt.ptr<i32>>
+  %a = tt.addptr %s, %r : tensor<8x!tt.ptr<i32>>, tensor<8xi32>
+  tt.store %a, %r : tensor<8x!tt.ptr<i32>>
+  {barrier}
+  %seven = arith.constant dense<7> : tensor<8xi32>
+  %t = arith.xori %r, %seven : tensor<8xi32>
+  %b = tt.addptr %s, %t : tensor<8x!tt.ptr<i32>>, tensor<8xi32>
+  tt.store %b, %r : tensor<8x!tt.ptr<i32>>
+  tt.return
+}}"""
+
+
+def test_two_threads_that_write() -> None:
+    x = torch.full((8,), 9, dtype=torch.int32)
+    with pytest.raises(KernelError, match=r"'tt\.store' .* is written without a barrier after another lane wrote it"):
+        run(OVER.format(barrier=""), (1,), x)
+    run(OVER.format(barrier="gpu.barrier"), (1,), x)
+    assert x.tolist() == list(range(7, -1, -1))

@@ -171,3 +171,26 @@ builtin.module {
 // CHECK: tt.store
 // CHECK: gpu.barrier
 // CHECK: tt.load
+
+// -----
+
+// What one loop writes over what another wrote, by other threads: it waits for them.
+builtin.module {
+  loop.kernel @over(%x: !sym.t<[4, 4], f32, device=cuda:0>) outs(%y: !sym.t<[4, 4], f32, device=cuda:0>) sizes [] grid [] {
+    loop.for [d0 = 4, d1 = 4] attributes {tile = {d0 = 4 : i64, d1 = 4 : i64}} {
+      %0 = loop.load %x[d0, d1] : !sym.t<[4, 4], f32, device=cuda:0>
+      loop.store %0, %y[d0, d1] : !sym.t<[4, 4], f32, device=cuda:0>
+      loop.yield
+    }
+    %1 = arith.constant 0.0 : f32
+    loop.for [d2 = 4] attributes {tile = {d2 = 4 : i64}} {
+      loop.store %1, %y[d2, d2] : !sym.t<[4, 4], f32, device=cuda:0>
+      loop.yield
+    }
+    loop.end
+  }
+}
+// CHECK-LABEL: tt.func public @over
+// CHECK: tt.store
+// CHECK: gpu.barrier
+// CHECK: tt.store
