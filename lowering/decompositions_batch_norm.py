@@ -138,7 +138,7 @@ def batch_norm_functional(
     """Result, saved mean and rstd, and the new running mean and (unbiased) variance."""
     if not training:
         y = _batch_norm_inference(x, weight, bias, mean, var, eps)
-        return y, call.empty(1), call.empty(2), mean, var
+        return y, _saved(call, 1, mean, var, eps), _saved(call, 2, mean, var, eps), mean, var
     y, new_mean, rstd, variance, count = _batch_norm_training(x, weight, bias, eps)
     return (
         y,

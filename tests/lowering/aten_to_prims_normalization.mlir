@@ -99,3 +99,14 @@ func.func @batch_norm(%x: !sym.t<[s0, 3, 8, 8], f32>, %w: !sym.t<[3], f32>, %b: 
   %r, %1, %2 = aten._native_batch_norm_legit_no_training(%x, %w, %b, %m, %v, 0.1, 1e-5) : (!sym.t<[s0, 3, 8, 8], f32>, !sym.t<[3], f32>, !sym.t<[3], f32>, !sym.t<[3], f32>, !sym.t<[3], f32>) -> (!sym.t<[s0, 3, 8, 8], f32>, !sym.t<[0], f32>, !sym.t<[0], f32>)
   func.return %r : !sym.t<[s0, 3, 8, 8], f32>
 }
+
+// Where torch saves the statistics that inference was given (CUDA), these are the results.
+// CHECK-LABEL: func.func @batch_norm_on_a_gpu(
+// CHECK: [[RSTD:%\w+]] = prims.reciprocal
+// CHECK: [[RSTD:%\w+]] = prims.reciprocal
+// CHECK-NEXT: [[MEAN:%\w+]] = prims.convert %m
+// CHECK: func.return [[MEAN]], [[RSTD]]
+func.func @batch_norm_on_a_gpu(%x: !sym.t<[3, 2, 4], f32, device=cuda:0>, %m: !sym.t<[2], f32, device=cuda:0>, %v: !sym.t<[2], f32, device=cuda:0>) -> (!sym.t<[2], f32, device=cuda:0>, !sym.t<[2], f32, device=cuda:0>) {
+  %y, %saved, %rstd, %m1, %v1 = aten._native_batch_norm_legit_functional(%x, none, none, %m, %v, false, 0.1, 1e-5) : (!sym.t<[3, 2, 4], f32, device=cuda:0>, !sym.t<[2], f32, device=cuda:0>, !sym.t<[2], f32, device=cuda:0>) -> (!sym.t<[3, 2, 4], f32, device=cuda:0>, !sym.t<[2], f32, device=cuda:0>, !sym.t<[2], f32, device=cuda:0>, !sym.t<[2], f32, device=cuda:0>, !sym.t<[2], f32, device=cuda:0>)
+  func.return %saved, %rstd : !sym.t<[2], f32, device=cuda:0>, !sym.t<[2], f32, device=cuda:0>
+}
