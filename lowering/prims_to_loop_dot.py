@@ -16,14 +16,16 @@ from ..dialects import expr, prims
 from ..dialects.expr import Dim
 from ..dialects.loop import DimsAttr
 from ..dialects.tensor import is_float
+from .index_bounds import is_plain
 from .index_simplify import Facts, facts
-from .prims_to_loop_access import Access, compose, tensor_type
+from .prims_to_loop_access import Access, compose, dim_symbols, layout, tensor_type
 from .prims_to_loop_body import Body, is_computable
 from .prims_to_loop_rebuild import Rebuild
 
 
 def dot(to: Rebuild, op: prims.DotOp) -> None:
-    lhs, rhs, t = to.access(op.lhs), to.access(op.rhs), tensor_type(op.result)
+    t = tensor_type(op.result)
+    lhs, rhs = _factor(to, op, op.lhs, -1), _factor(to, op, op.rhs, -2)
     body = Body(op)
     for dtype in (lhs.dtype, t.dtype):
         if not is_computable(dtype):
@@ -41,6 +43,19 @@ def dot(to: Rebuild, op: prims.DotOp) -> None:
     value = body.add(arith.MulfOp if is_float(t.dtype) else arith.MuliOp, *factors)
     (result,) = to.nest(body, (value,), (t,), dims=dims, reduce=reduce, combine=("add",))
     to.define(op.result, result)
+
+
+def _factor(to: Rebuild, op: prims.DotOp, factor: SSAValue, inner: int) -> Access:
+    """A factor as it lies, or copied where its inner dim is several of memory that no step connects (heads beside each
+    other, say): each of its elements is read for many points, and tiles go along one dim.
+    """
+    access = to.access(factor)
+    rank = len(access.shape)
+    r = dim_symbols(rank)[rank + inner]
+    parted = access.load is not None and any(r in expr.symbols(e) and not is_plain(e) for e in access.load.at)
+    if parted and tensor_type(op.result).device == "cpu" and layout(access) is None:
+        to.copied(factor, op)
+    return to.access(factor)
 
 
 def _element(body: Body, access: Access, index: tuple[Dim, ...], known: Facts, dtype: str) -> SSAValue:

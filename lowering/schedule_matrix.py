@@ -18,7 +18,7 @@ products vectors add up (`kernel_pairs`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from xdsl.dialects import arith
@@ -76,8 +76,10 @@ def matrix_product(
     kernel: KernelOp, loop: ForOp, found: Contraction, vectors: Vectors, machine: Machine, hints: Hints
 ) -> bool:
     """Rewrite a kernel for products in groups, in place; False where its product is none for them."""
-    if len(found.rows) != 1 or len(found.columns) != 1:
+    if not found.rows or len(found.columns) != 1 or len(found.reduce) != 1:
         return False
+    # rows of several dims that are not one in memory: all but the last are as those of a batch
+    found = replace(found, batch=(*found.batch, *found.rows[:-1]), rows=found.rows[-1:])
     (rows,), (columns,), (r,) = found.rows, found.columns, found.reduce
     if not all(isinstance(d.extent, int) and d.lo == 0 for d in (rows, columns, r)):
         return False

@@ -105,3 +105,25 @@ loop.kernel @bytes(%x0: !sym.t<[40, 128], i8>, %x1: !sym.t<[128, 64], u8>, %x2: 
   loop.store %8, %y0[d0, d1] : !sym.t<[40, 64], f32>
   loop.end
 }
+
+// -----
+
+// Rows of several dims that are not one in memory: the outer one is as a batch's.
+
+// CHECK-LABEL: loop.kernel @rows_of_two_dims
+// CHECK:        loop.for [d1 = 40, d2 = 64] attributes {matrix} {
+// CHECK:          loop.load %x0[d0, d1, r0]
+loop.kernel @rows_of_two_dims(%x0: !sym.t<[2, 40, 64], bf16>, %x1: !sym.t<[64, 64], bf16>, %x2: !sym.t<[2, 40, 64], f32, strides=[2560, 1, 40]>) outs(%y0: !sym.t<[2, 40, 64], f32, strides=[2560, 1, 40]>) sizes [] grid [d0 = 2, d1 = 40, d2 = 64] {
+  %0 = loop.for [r0 = 64] reduce [add] {
+    %1 = loop.load %x0[d0, d1, r0] : !sym.t<[2, 40, 64], bf16>
+    %2 = arith.extf %1 : bf16 to f32
+    %3 = loop.load %x1[r0, d2] : !sym.t<[64, 64], bf16>
+    %4 = arith.extf %3 : bf16 to f32
+    %5 = arith.mulf %2, %4 : f32
+    loop.yield %5 : f32
+  } : f32
+  %6 = loop.load %x2[d0, d1, d2] : !sym.t<[2, 40, 64], f32, strides=[2560, 1, 40]>
+  %7 = arith.addf %0, %6 : f32
+  loop.store %7, %y0[d0, d1, d2] : !sym.t<[2, 40, 64], f32, strides=[2560, 1, 40]>
+  loop.end
+}

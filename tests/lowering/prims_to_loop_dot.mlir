@@ -29,3 +29,18 @@ func.func @main(%a: !sym.t<[3, 1, 16], i32>, %b: !sym.t<[3, 16, 8], i32>) -> !sy
   %d = prims.dot %a, %b : !sym.t<[3, 1, 16], i32>, !sym.t<[3, 16, 8], i32> -> !sym.t<[3, 1, 8], i32>
   func.return %d : !sym.t<[3, 1, 8], i32>
 }
+
+// -----
+
+// Heads beside each other are copied: an inner dim that is two of memory has no step, and tiles go along one.
+
+// CHECK:      [[C:%\w+]] = loop.nest [{{.*}}] {
+// CHECK-NEXT:   loop.load %a[
+// CHECK:      loop.nest [d0 = 10, d1 = 8] reduce [r0 = 12] combine [add] {
+// CHECK-NEXT:   loop.load {{.*}}, r0]
+func.func @main(%a: !sym.t<[3, 10, 4], f32>, %w: !sym.t<[12, 8], f32>) -> !sym.t<[10, 8], f32> {
+  %t = prims.transpose %a {perm = [1, 0, 2]} : !sym.t<[3, 10, 4], f32> -> !sym.t<[10, 3, 4], f32, strides=[4, 40, 1]>
+  %r = prims.reshape %t : !sym.t<[10, 3, 4], f32, strides=[4, 40, 1]> -> !sym.t<[10, 12], f32>
+  %d = prims.dot %r, %w : !sym.t<[10, 12], f32>, !sym.t<[12, 8], f32> -> !sym.t<[10, 8], f32>
+  func.return %d : !sym.t<[10, 8], f32>
+}

@@ -128,6 +128,15 @@ def test_sizes_of_matrix_units(m: int, k: int, n: int, layout: str) -> None:
     check(lambda x, w, b: F.gelu(torch.addmm(b, x, w)), (x, w, torch.randn(n).bfloat16()))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_heads_beside_each_other_and_a_sum_that_lies_otherwise(dtype: torch.dtype) -> None:
+    """As behind attention: the inner dim is two of memory, and rows of the result are two that are not one."""
+    torch.manual_seed(0)
+    heads, w, b = (torch.randn(s).to(dtype) for s in ((2, 4, 50, 16), (64, 64), (64,)))
+    kept = torch.randn(2, 64, 50).to(dtype).transpose(1, 2)
+    check(lambda h, w, b, r: r + F.linear(h.transpose(1, 2).reshape(2, 50, 64), w, b), (heads, w, b, kept))
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_what_is_not_finite_stays_in_its_row_and_column(value: float) -> None:
     torch.manual_seed(0)
