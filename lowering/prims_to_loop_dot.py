@@ -47,7 +47,7 @@ def dot(to: Rebuild, op: prims.DotOp) -> None:
 
 def _factor(to: Rebuild, op: prims.DotOp, factor: SSAValue, inner: int) -> Access:
     """A factor as it lies, or copied where its inner dim is several of memory that no step connects (heads beside each
-    other, say): each of its elements is read for many points, and tiles go along one dim.
+    other, say): each of its elements is read for many points, and tiles of a CPU's kernels go along one dim.
     """
     access = to.access(factor)
     rank = len(access.shape)
