@@ -22,7 +22,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ..dialects import expr
 from ..dialects.aten import AtenOp
 from ..dialects.errors import LamellaError
-from ..dialects.flow import WithArguments, YieldOp
+from ..dialects.flow import YieldOp
+from ..dialects.flow_op import WithArguments
 from ..dialects.literal import HOLE
 from ..dialects.tensor import TORCH_DTYPES, SymType, TensorType
 
