@@ -1,7 +1,8 @@
 """LLVM IR text to an object file, and an object file to addresses in this process.
 
 LLVM is llvmlite's shared library, called directly: llvmlite's own wrappers hold one global lock, and with a context per
-call several threads compile at once. Only code generation runs (at level 2), as our text has its vectors spelt out.
+call several threads compile at once. Only code generation runs, as our text has its vectors spelt out: at level 2, and
+at level 0 for a text that has nothing but functions which are not to be optimized.
 """
 
 import ctypes
@@ -93,7 +94,7 @@ def compile_object(text: str, target: CpuTarget) -> bytes:
         try:
             if llvm.LLVMPY_VerifyModule(module, ctypes.byref(error)):
                 raise CodegenError(f"LLVM rejects the module: {_taken(error)}")
-            with _machine(target) as machine:
+            with _machine(target, 2 if _OPTIMIZED.search(text) else 0) as machine:
                 return _emit_object(machine, module)
         finally:
             llvm.LLVMPY_DisposeModule(module)
@@ -153,15 +154,19 @@ def _emit_object(machine: int, module: int) -> bytes:
         llvm.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
+_OPTIMIZED = re.compile(r"^define (?!.* optnone\b)", re.MULTILINE)
+"""The first line of a function that is to be optimized."""
+
+
 @contextmanager
-def _machine(target: CpuTarget) -> Generator[int]:
+def _machine(target: CpuTarget, level: int = 2) -> Generator[int]:
     llvm, error = _llvm(), ctypes.c_char_p()
     triple = target.triple.encode()
     found = llvm.LLVMPY_GetTargetFromTriple(triple, ctypes.byref(error))
     if not found:
         raise CodegenError(f"LLVM has no target {target.triple}: {_taken(error)}")
     machine = llvm.LLVMPY_CreateTargetMachine(
-        found, triple, target.cpu.encode(), target.features.encode(), 2, b"pic", b"small", 0, 0, b""
+        found, triple, target.cpu.encode(), target.features.encode(), level, b"pic", b"small", 0, 0, b""
     )
     if not machine:
         raise CodegenError(f"LLVM cannot make code for {target.triple}, cpu {target.cpu}")

@@ -1,7 +1,8 @@
 """A module of LLVM text as several, of about equal work, to be compiled at once and linked together.
 
 What can be named from outside (kernels, the host program) goes to one part each; what it uses that cannot (loop bodies,
-tables) is copied into every part that uses it.
+tables) is copied into every part that uses it. What is not to be optimized is a part by itself, as LLVM's quick
+allocation of registers is for a whole module: the other takes a time that grows with the square of a long program.
 """
 
 import re
@@ -18,18 +19,41 @@ _WORTH_A_PART = 20_000
 
 
 def emit_parts(module: ModuleOp, parts: int, *, locations: bool = False) -> list[str]:
-    """The text of `module` as at most `parts` texts. Raises CodegenError as `emit` does."""
+    """The text of `module` as at most `parts` texts, and one of what is not optimized. Raises CodegenError as `emit`
+    does.
+    """
     found = pieces(module, locations=locations)
-    by_symbol = {piece.symbol: piece for piece in found}
-    work = {p.symbol: _work(p, by_symbol) for p in found if p.text != p.stub and p.stub}
-    parts = min(parts, len(work), int(sum(work.values()) / _WORTH_A_PART))
-    if parts <= 1 or any(_is_variable(piece) for piece in found):
+    if any(_is_variable(piece) for piece in found):
         return [join(found)]
-    loads: list[tuple[float, list[str]]] = [(0, []) for _ in range(parts)]
+    by_symbol = {piece.symbol: piece for piece in found}
+    plain = [p.symbol for p in found if _is_plain(p)]
+    for piece in [used for symbol in plain for used in _uses(by_symbol[symbol], by_symbol)]:
+        if not piece.stub and piece.text.startswith(_LOCAL):
+            by_symbol[piece.symbol] = _shared(piece)
+    roots = [p.symbol for p in by_symbol.values() if p.text != p.stub and p.stub and not _is_plain(p)]
+    work = {symbol: _work(by_symbol[symbol], by_symbol) for symbol in roots}
+    parts = max(min(parts, len(work), sum(work.values()) // _WORTH_A_PART), min(len(work), 1))
+    if not plain and parts <= 1:
+        return [join(found)]
+    loads: list[tuple[int, list[str]]] = [(0, []) for _ in range(parts)]
     for symbol in sorted(work, key=lambda s: work[s], reverse=True):
-        load, roots = min(loads, key=lambda entry: entry[0])
-        loads[loads.index((load, roots))] = (load + work[symbol], [*roots, symbol])
-    return [join(_closure(roots, by_symbol)) for _, roots in loads]
+        load, symbols = min(loads, key=lambda entry: entry[0])
+        loads[loads.index((load, symbols))] = (load + work[symbol], [*symbols, symbol])
+    return [join(_closure(s, by_symbol)) for s in ([plain] if plain else []) + [symbols for _, symbols in loads]]
+
+
+_LOCAL = "define internal "
+
+
+def _shared(piece: Piece) -> Piece:
+    """A local function as one that other parts can name, and nobody else."""
+    text = f"define hidden {piece.text.removeprefix(_LOCAL)}"
+    signature = text.partition("\n")[0].removeprefix("define").removesuffix("{")
+    return Piece(piece.symbol, text, f"declare{signature}")
+
+
+def _is_plain(piece: Piece) -> bool:
+    return " optnone" in piece.text.partition("\n")[0]
 
 
 def _is_variable(piece: Piece) -> bool:
@@ -41,12 +65,12 @@ def _uses(piece: Piece, by_symbol: Mapping[str, Piece]) -> list[Piece]:
     return [by_symbol[s] for s in dict.fromkeys(_SYMBOL.findall(piece.text)) if s in by_symbol and s != piece.symbol]
 
 
-def _work(piece: Piece, by_symbol: Mapping[str, Piece]) -> float:
-    """Characters of text, those compiled without optimization at less, with the local pieces that come along."""
-    total, seen, todo = 0.0, {piece.symbol}, [piece]
+def _work(piece: Piece, by_symbol: Mapping[str, Piece]) -> int:
+    """Characters of text, with the local pieces that come along."""
+    total, seen, todo = 0, {piece.symbol}, [piece]
     while todo:
         current = todo.pop()
-        total += len(current.text) * (0.3 if " optnone" in current.text.partition("\n")[0] else 1.0)
+        total += len(current.text)
         for used in _uses(current, by_symbol):
             if not used.stub and used.symbol not in seen:
                 seen.add(used.symbol)

@@ -84,8 +84,8 @@ INT, FLOAT, BOOL = 2, 3, 4
 """Kinds of scalars that Python gives; see `lamella_call`."""
 
 LONG = 500
-"""Ops from which on a program is compiled without optimization: it only calls, and LLVM's time grows with its
-length.
+"""Ops from which on a program is compiled without optimization (`codegen/llvm_parts.py`): it only calls, and LLVM's
+time grows with its length.
 """
 
 

@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
 
 from lamella.codegen.archive import pack, unpack
 from lamella.codegen.errors import CodegenError
@@ -79,6 +80,25 @@ def test_small_module_is_one_part():
     """What compiles in no time is not cut up."""
     module = program(3, 5)
     assert emit_parts(module, 8) == [emit(module)]
+
+
+@pytest.mark.parametrize("cores", [1, 4])
+def test_what_is_not_optimized_is_a_part_by_itself(cores: int):
+    """Local functions that it calls stay in the other parts, where they are optimized, and no other module sees them."""
+    module = program(6, 500)
+    main = next(op for op in module.ops if isinstance(op, llvm.FuncOp) and op.sym_name.data == "main")
+    main.properties |= {"optimize_none": UnitAttr(), "no_inline": UnitAttr()}
+    body = next(op for op in module.ops if isinstance(op, llvm.FuncOp) and op.sym_name.data == "body5")
+    for call in [op for op in main.walk() if isinstance(op, llvm.CallOp) and op.callee == SymbolRefAttr("kernel5")]:
+        call.properties["callee"] = SymbolRefAttr(body.sym_name.data)
+    plain, *others = emit_parts(module, cores)
+    assert len(others) == cores
+    assert [line for line in plain.splitlines() if line.startswith("define")] == [
+        "define i64 @main(i64 %v0) nounwind noinline optnone {"
+    ]
+    assert "declare hidden i64 @body5" in plain and "optnone" not in "".join(others)
+    want = sum(3 + k * 500 + 100 for k in range(6)) - 100
+    assert answer(pack(compile_objects([plain, *others], HOST)), 3) == want
 
 
 def test_module_with_a_variable_is_one_part():
