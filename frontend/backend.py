@@ -34,6 +34,7 @@ from .torch_compat import (
     real_tensors,
     says_all,
     with_effects,
+    written_versions,
 )
 
 # What only a graph that is compiled needs is imported then: one that AOTAutograd has in its cache needs no IR.
@@ -224,7 +225,8 @@ class Backend:
         self.tell(kind, graph, compilation, "", recording, with_rest(steps | compilation.times, whole["all"]))
         direct = kind == "inference" and leaves_nothing_to_do(graph)
         stays = _stays(graph, compilation.calls)
-        compiled = CompiledGraph(run, recipe, imported.constants, direct, written, stays)
+        versions = written_versions() if direct else None
+        compiled = CompiledGraph(run, recipe, imported.constants, versions, written, stays)
         if kind == "backward" and self.cacheable and (release := hold_cached()) is not None:
             compiled.before_first_call(release)
         return compiled

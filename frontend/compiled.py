@@ -46,7 +46,7 @@ class CompiledGraph(OutputCode):
         compiled: Callable[[list[Any]], Sequence[Any]],
         recipe: OutputRecipe,
         constants: Sequence[torch.Tensor],
-        direct: bool = False,
+        versions: Sequence[int] | None = None,
         written: Collection[int] | None = None,
         stays: str = "",
     ) -> None:
@@ -61,8 +61,10 @@ class CompiledGraph(OutputCode):
         """`@main`: picklable for a graph that is to be cached."""
         self.recipe = recipe
         self.constants = list(constants)
-        self.direct = direct
-        """Its inputs and outputs are those of TorchDynamo's graph, and no effect is left to AOTAutograd."""
+        self.versions = versions
+        """Where its inputs and outputs are those of TorchDynamo's graph, and no effect is left to AOTAutograd but to
+        count versions of inputs that are written: these; else None.
+        """
         self.call = recipe.wrap(compiled, self.constants)
 
     def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
@@ -169,8 +171,8 @@ def entry(
     compiled = _latest.take()
     if compiled is None or any(isinstance(value, (list, tuple, dict)) for value in inputs):
         return wrapped
-    if isinstance(compiled, CompiledGraph) and compiled.direct and not autocast_enabled():
-        direct = DirectGraph(compiled.compiled, compiled.recipe, compiled.constants)
+    if isinstance(compiled, CompiledGraph) and compiled.versions is not None and not autocast_enabled():
+        direct = DirectGraph(compiled.compiled, compiled.recipe, compiled.constants, compiled.versions)
         wrapped = _without_wrapper(wrapped, direct)
         if keep and not compiled.written and not compiled.stays:
             wrapped.lamella_graph = direct

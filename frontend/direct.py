@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -14,14 +15,28 @@ from .outputs import OutputRecipe
 
 @dataclass(frozen=True)
 class DirectGraph:
-    """Takes and returns what TorchDynamo's graph does, and writes no argument. Picklable where `compiled` is."""
+    """Takes and returns what TorchDynamo's graph does. Picklable where `compiled` is."""
 
     compiled: Callable[[list[Any]], Sequence[Any]]
     recipe: OutputRecipe
     constants: Sequence[torch.Tensor]
+    versions: Sequence[int] = ()
+    """Positions of the arguments that autograd must know to be written."""
 
     def function(self) -> Callable[..., Any]:
         """What runs it on TorchDynamo's arguments."""
+        function = self._function()
+        if not self.versions:
+            return function
+        take, increment = itemgetter(*self.versions, self.versions[0]), torch.autograd.graph.increment_version
+
+        def writes(*inputs: Any) -> Any:
+            increment(take(inputs)[:-1])
+            return function(*inputs)
+
+        return writes
+
+    def _function(self) -> Callable[..., Any]:
         native = getattr(self.compiled, "function", None)
         function = native() if native is not None else self.compiled
         if native is None or self.constants or not self.recipe.is_identity:

@@ -25,6 +25,7 @@ def unless_overlapping(
         return run
     take = itemgetter(*places)
     kept = [i in written for i in places]
+    changed = [k for k, i in enumerate(places) if i in written]
     reaches = [extent(examples[i]) if _is_fixed(examples[i]) else 0 for i in places]
     sized = [k for k, i in enumerate(places) if not _is_fixed(examples[i])]
     last: tuple[list[int], list[int]] | None = None
@@ -38,15 +39,33 @@ def unless_overlapping(
             return run(*inputs)
         sizes = [extent(tensors[k]) for k in sized]
         if (begins, sizes) != last:
-            now = list(reaches)
-            for k, size in zip(sized, sizes, strict=True):
-                now[k] = size
-            if any_overlap(tensors, begins, now, kept):
-                return otherwise(*inputs)
+            if sized or last is None or not _are_apart(begins, last[0], reaches, changed):
+                now = list(reaches)
+                for k, size in zip(sized, sizes, strict=True):
+                    now[k] = size
+                if any_overlap(tensors, begins, now, kept):
+                    return otherwise(*inputs)
             last = begins, sizes
         return run(*inputs)
 
     return call
+
+
+def _are_apart(begins: Sequence[int], before: Sequence[int], reaches: Sequence[int], written: Sequence[int]) -> bool:
+    """Whether inputs that lie elsewhere than `before` are few, are read only and lie apart from those that are written:
+    a token is another tensor at each call, the cache that it goes into is not.
+    """
+    moved = [k for k, begin in enumerate(before) if begin != begins[k]]
+    if len(moved) > 4:
+        return False
+    for k in moved:
+        begin, reach = begins[k], reaches[k]
+        if k in written or not reach:
+            return False
+        for w in written:
+            if begin < begins[w] + reaches[w] and begins[w] < begin + reach:
+                return False
+    return True
 
 
 def _is_fixed(t: Any) -> bool:

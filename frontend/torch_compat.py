@@ -77,6 +77,7 @@ __all__ = [
     "symbol_hints",
     "view_arguments",
     "with_effects",
+    "written_versions",
 ]
 
 
@@ -101,7 +102,8 @@ def autocast_enabled() -> bool:
 
 def leaves_nothing_to_do(graph: Any) -> bool:
     """Whether a graph for inference that is being compiled takes and returns what TorchDynamo's graph does, and
-    AOTAutograd has nothing to do around its calls but to turn off gradients.
+    AOTAutograd has nothing to do around its calls but to turn off gradients and to count versions
+    (`written_versions`).
     """
     context = TracingContext.try_get()
     meta: Any = context and context.fw_metadata
@@ -116,6 +118,15 @@ def leaves_nothing_to_do(graph: Any) -> bool:
         for i, d in enumerate(descriptions)
     )
     return plain and not any(getattr(meta, name, None) for name in _EFFECTS) and meta.grad_enabled_mutation is None
+
+
+def written_versions() -> tuple[int, ...]:
+    """Positions of the inputs of the graph that is being compiled which it writes where autograd sees it: AOTAutograd
+    counts their versions up at each call.
+    """
+    context = TracingContext.try_get()
+    meta: Any = context and context.fw_metadata
+    return tuple(getattr(meta, "mutated_graph_handled_indices_seen_by_autograd", ()))
 
 
 def forward_metadata() -> Any:
@@ -158,9 +169,8 @@ def says_all(graph: Any) -> bool:
 
 
 _EFFECTS = (
-    *("num_mutated_inp_runtime_indices", "mutated_graph_handled_indices_seen_by_autograd", "num_outputs_aliased"),
-    *("num_intermediate_bases", "dynamic_outputs", "tokens", "is_rng_op_functionalized", "num_graphsafe_rng_states"),
-    "act_input_indices",
+    *("num_mutated_inp_runtime_indices", "num_outputs_aliased", "num_intermediate_bases", "dynamic_outputs", "tokens"),
+    *("is_rng_op_functionalized", "num_graphsafe_rng_states", "act_input_indices"),
 )
 """What AOTAutograd notes about a graph when its calls are not all there is to do."""
 

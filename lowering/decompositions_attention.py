@@ -45,7 +45,7 @@ def attention(
     groups = key.shape[1]
     if dropout_p != 0 or query.type.device != "cpu" or key.shape[3] != size or value.shape != key.shape:
         return NotImplemented
-    of_one = queries == 1 and groups == heads and not call.wanted(1) and _is_faster(call, key)
+    of_one = queries == 1 and not call.wanted(1) and _is_faster(call, key, groups == heads)
     if not of_one and not is_generated(call.op):
         return NotImplemented
     out, most, total = attend(query, key, value, is_causal, mask, scale)
@@ -117,8 +117,9 @@ def _for_heads(mask: Value, lead: tuple[Dim, ...]) -> Value:
     return mask.reshape((*batch, *((1, 1) if heads == 1 else lead[1:]), rows, columns))
 
 
-def _is_faster(call: Call, key: Value) -> bool:
-    if opmath(key.dtype) == key.dtype:
-        return True
+def _is_faster(call: Call, key: Value, alone: bool) -> bool:
+    """For one query of each head; `alone`: no two heads share keys."""
+    if opmath(key.dtype) == key.dtype or not alone:
+        return opmath(key.dtype) == key.dtype
     elements = Hints(dict(call.b.hints)).points(tuple(LoopDim(f"d{i}", 0, n) for i, n in enumerate(key.shape)))
     return elements <= MOST_HALVES

@@ -275,6 +275,29 @@ def test_overlap() -> None:
     assert min(counts.values()) > 50
 
 
+def test_read_arguments_that_lie_elsewhere_at_each_call() -> None:
+    """Those that come to lie in what is written, too; and autograd is told of what is written."""
+
+    def f(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+        x.copy_(x + y[:, None])
+        return x * z
+
+    compiled = torch.compile(f, backend="lamella", fullgraph=True, options={"cache": False})
+    ours, theirs = torch.zeros(1100), torch.zeros(1100)
+    kept: list[Tensor] = []
+    for begin in (None, None, 512, None, 40, 0, None, 1024, None):
+        version = ours._version
+        given = [(torch.ones(32) if begin is None else x[begin : begin + 32]) for x in (ours, theirs)]
+        kept += given
+        z = torch.arange(1024.0)
+        results = [
+            g(x[:1024].view(32, 32), y, z.view(32, 32))
+            for g, x, y in zip((compiled, f), (ours, theirs), given, strict=True)
+        ]
+        assert torch.equal(*results) and torch.equal(ours, theirs)
+        assert ours._version > version
+
+
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_results_that_are_one_tensor_seen_twice(dynamic: bool) -> None:
     """They share memory, not sizes; what is returned twice is one tensor."""
