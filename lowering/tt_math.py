@@ -55,8 +55,20 @@ def negate(b: TtBuilder, x: SSAValue) -> SSAValue:
     return b.float(arith.SubfOp, b.constant(-0.0, element_of(x.type)), x)
 
 
+def subtract(b: TtBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
+    """x - y. Of one value it is 0 or NaN: a product that is subtracted from itself would be what rounding took from it,
+    as ptxas makes one instruction of a product and a difference.
+    """
+    if x is not y:
+        return b.float(arith.SubfOp, x, y)
+    zero = b.constant(0.0, element_of(x.type))
+    return b.float(arith.AddfOp, b.float(arith.MulfOp, x, zero), zero)
+
+
 def divide(b: TtBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
     """x / y, correctly rounded."""
+    if y is b.constant(1.0, element_of(y.type)):
+        return x
     return b.float(arith.DivfOp, x, y) if is_double(x) else b.elementwise(tt.PreciseDivFOp, (x, y))
 
 

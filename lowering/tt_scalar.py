@@ -230,7 +230,7 @@ _CALLED = (
 
 _FLOAT: dict[str, Row] = {
     "arith.addf": _float(arith.AddfOp),
-    "arith.subf": _float(arith.SubfOp),
+    "arith.subf": lambda b, op, v: tt_math.subtract(b, *v),
     "arith.mulf": _float(arith.MulfOp),
     "arith.divf": lambda b, op, v: tt_math.divide(b, *v),
     "arith.negf": lambda b, op, v: tt_math.negate(b, *v),

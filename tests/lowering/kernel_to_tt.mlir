@@ -194,3 +194,25 @@ builtin.module {
 // CHECK: tt.store
 // CHECK: gpu.barrier
 // CHECK: tt.store
+
+// -----
+
+// A difference of one value, even as its mean over one element: ptxas would make x * y - x * y what rounding takes from
+// the product.
+builtin.module {
+  loop.kernel @same(%x: !sym.t<[s0], f32, device=cuda:0>) outs(%y: !sym.t<[s0], f32, device=cuda:0>) sizes [s0] grid [d0 = s0] attributes {tile = {d0 = 256 : i64}, warps = 2 : i64} {
+    %0 = loop.load %x[d0] : !sym.t<[s0], f32, device=cuda:0>
+    %1 = arith.constant 1.0 : f32
+    %2 = arith.mulf %0, %0 : f32
+    %3 = arith.divf %2, %1 : f32
+    %4 = arith.subf %2, %3 : f32
+    loop.store %4, %y[d0] : !sym.t<[s0], f32, device=cuda:0>
+    loop.end
+  }
+}
+// CHECK: tt.func public @same
+// CHECK: %[[SQUARE:.*]] = arith.mulf
+// CHECK-NOT: arith.subf
+// CHECK: %[[NONE:.*]] = arith.mulf %[[SQUARE]], %{{.*}}
+// CHECK: %[[ZERO:.*]] = arith.addf %[[NONE]], %{{.*}}
+// CHECK: tt.store %{{.*}}, %[[ZERO]]
