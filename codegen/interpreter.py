@@ -29,7 +29,12 @@ from ..dialects.tensor import TORCH_DTYPES, SymType, TensorType
 
 Handler: TypeAlias = "Callable[[Any, Sequence[Any], Environment], tuple[Any, ...]]"
 
-_TABLES = {"prims": "interpret_prims", "loop": "interpret_loop", "flow": "interpret_flow"}
+_TABLES = {
+    "prims": "interpret_prims",
+    "loop": "interpret_loop",
+    "flow": "interpret_flow",
+    "flex": "interpret_flex",
+}
 
 
 class InterpreterError(LamellaError):

@@ -31,6 +31,7 @@ DIALECTS: dict[str, str] = {
     "loop": f"{_LAMELLA}.loop:LOOP",
     "host": f"{_LAMELLA}.host:HOST",
     "flow": f"{_LAMELLA}.flow:FLOW",
+    "flex": f"{_LAMELLA}.flex:FLEX",
     "tt": f"{_LAMELLA}.tt:TT",
     "gpu": f"{_LAMELLA}.tt_foreign:GPU",
 }

@@ -1,8 +1,7 @@
 """Higher-order operators that are said in terms of ATen: each call is replaced by what torch's own definition calls.
 
 `auto_functionalized` around an operator that writes becomes copies and the operator itself; a copy is left out where
-nobody reads what it would keep, and so for kernels that users write in Triton (`user_kernels.py`). `flex_attention`
-becomes products, a softmax and what the user's functions compute.
+nobody reads what it would keep, and so for kernels that users write in Triton (`user_kernels.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ log = logging.getLogger("lamella")
 WRITING: Final = frozenset({"auto_functionalized", "auto_functionalized_v2"}) | KERNELS
 """Operators around one that writes, which writes to copies."""
 
-FUNCTIONAL: Final = frozenset({"flex_attention", "flex_attention_backward", "out_dtype"})
+FUNCTIONAL: Final = frozenset({"out_dtype"})
 """Operators whose definition is traced without writes."""
 
 

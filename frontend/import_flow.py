@@ -24,6 +24,7 @@ from ..dialects.schema import normalize
 from ..dialects.tensor import SymType, TensorType
 from .bindings import bindings
 from .graph_parts import UnsupportedGraph, held_constants, parts_of
+from .import_flex import flex_attention, flex_attention_backward
 from .locations import location
 
 if TYPE_CHECKING:
@@ -202,6 +203,8 @@ HOPS: dict[str, Callable[..., None]] = {
     "map_impl": _map,
     "associative_scan": _associative_scan,
     "invoke_subgraph": _invoke_subgraph,
+    "flex_attention": flex_attention,
+    "flex_attention_backward": flex_attention_backward,
 }
 """Operators by their names. A row takes the importer, the node and its arguments."""
 

@@ -56,7 +56,7 @@ def _inline(call: CallOp, function: FuncOp) -> None:
         if isinstance(op, ReturnOp):
             break
         copy = op.clone(values)
-        _copy_locations(op, copy)
+        copy_locations(op, copy)
         copies.append(copy)
     block = call.parent
     last = function.body.block.last_op
@@ -68,6 +68,6 @@ def _inline(call: CallOp, function: FuncOp) -> None:
     call.erase()
 
 
-def _copy_locations(op: Operation, copy: Operation) -> None:
+def copy_locations(op: Operation, copy: Operation) -> None:
     for old, new in zip(op.walk(), copy.walk(), strict=True):
         new.location = old.location

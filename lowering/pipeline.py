@@ -38,6 +38,7 @@ def pipeline(
     vectors = f"bits={target.vector_bits} registers={target.registers}"
     return ",".join(
         (
+            "aten-inline-flex",
             "aten-canonicalize",
             "aten-patterns",
             *([f"aten-fuse-attention{{target={cpu_name(options)}{device}}}"] if numerics != "eager" else []),
@@ -70,7 +71,7 @@ def freezing_passes(options: Options) -> str:
     fold = ["aten-fold-batch-norm"] if options.numerics != "eager" else []
     return ",".join(
         (
-            *("inline-calls", "aten-canonicalize", "aten-patterns", *fold),
+            *("inline-calls", "aten-inline-flex", "aten-canonicalize", "aten-patterns", *fold),
             *("aten-channels-last", "aten-fuse-convolutions", "aten-freeze"),
         )
     )

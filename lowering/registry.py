@@ -13,6 +13,7 @@ _HERE = __name__.rpartition(".")[0]
 
 PASSES: dict[str, str] = {
     "aten-canonicalize": f"{_HERE}.aten_canonicalize:AtenCanonicalize",
+    "aten-inline-flex": f"{_HERE}.aten_inline_flex:AtenInlineFlex",
     "aten-patterns": f"{_HERE}.aten_patterns:AtenPatterns",
     "aten-attention": f"{_HERE}.aten_attention:AtenAttention",
     "aten-fuse-attention": f"{_HERE}.aten_fuse_attention:AtenFuseAttention",
@@ -52,6 +53,7 @@ docstring whose first line says what it does. One that counts things has a field
 
 LEVELS: dict[str, tuple[str, ...]] = {
     "aten": (
+        "aten-inline-flex",
         "aten-canonicalize",
         "aten-patterns",
         "aten-fuse-attention",
