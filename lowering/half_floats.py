@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, bf16, f16, f32, i1, i16, i32
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, bf16, f16, f32, i1, i8, i16, i32
 from xdsl.ir import Attribute, SSAValue
 
 from .llvm_builder import FunctionBuilder, lanes_of, vector
@@ -34,6 +34,8 @@ def half_bits(value: float, type: Attribute) -> int:
 def to_f32(b: FunctionBuilder, bits: SSAValue, type: Attribute, target: Any) -> SSAValue:
     """The number that f16 or bf16 bits stand for."""
     if isinstance(type, BFloat16Type):
+        if target.has_avx512_vbmi and lanes_of(bits) in (16, 32):
+            return _bf16_by_bytes(b, bits)
         wide = b.cast(llvm.ZExtOp, bits, i32)
         return b.cast(llvm.BitcastOp, b.shl(wide, b.constant(16, wide.type)), f32)
     if target.has_f16c:
@@ -44,32 +46,50 @@ def to_f32(b: FunctionBuilder, bits: SSAValue, type: Attribute, target: Any) -> 
 def from_f32(b: FunctionBuilder, value: SSAValue, type: Attribute, target: Any, rounds: bool = True) -> SSAValue:
     """f32 rounded to f16 or bf16, as bits; a value that is one already need not be rounded."""
     if isinstance(type, BFloat16Type):
-        if rounds and target.has_avx512_bf16 and lanes_of(value) == 16:
-            return _by_instruction(b, value)[0]
+        if rounds and target.has_avx512_bf16 and lanes_of(value) in (16, 32):
+            return _by_instruction(b, *(_halves(b, value) if lanes_of(value) == 32 else (value,)))
         return _f32_to_bf16(b, value) if rounds else _high_half(b, b.cast(llvm.BitcastOp, value, i32))
     if target.has_f16c:
         return b.cast(llvm.BitcastOp, b.cast(llvm.FPTruncOp, value, f16), i16)
     return _f32_to_f16(b, value)
 
 
+def _bf16_by_bytes(b: FunctionBuilder, bits: SSAValue) -> SSAValue:
+    """16 or 32 bf16 as f32, each 16 by one instruction that puts bytes in their places; two would be a widening and a
+    shift, which is what LLVM makes of places that it knows.
+    """
+    if lanes_of(bits) == 32:
+        low, high = (_bf16_by_bytes(b, v) for v in _halves(b, bits))
+        return b.shuffle(low, high, range(32))
+    source = b.pure(llvm.BitcastOp, (b.shuffle(bits, b.constant(0, bits.type), range(32)),), vector(i8, 64))
+    places = b.opaque([place for i in range(16) for place in (63, 63, 2 * i, 2 * i + 1)], i8)
+    moved = b.intrinsic("x86.avx512.permvar.qi.512", (source, places), source.type)
+    return b.pure(llvm.BitcastOp, (moved,), vector(f32, 16))
+
+
+def _halves(b: FunctionBuilder, value: SSAValue) -> list[SSAValue]:
+    """32 lanes as twice 16."""
+    return [b.shuffle(value, value, range(at, at + 16)) for at in (0, 16)]
+
+
 def pairs_to_bf16(b: FunctionBuilder, values: Sequence[SSAValue], target: Any) -> list[SSAValue] | None:
     """Vectors of f32 rounded to bf16 two by two, which takes as long as one; None where that is not to be had."""
     if not target.has_avx512_bf16 or len(values) % 2 or any(lanes_of(v) != 16 for v in values):
         return None
-    return [r for low, high in zip(values[::2], values[1::2], strict=True) for r in _by_instruction(b, low, high)]
+    pairs = zip(values[::2], values[1::2], strict=True)
+    return [half for low, high in pairs for half in _halves(b, _by_instruction(b, low, high))]
 
 
-def _by_instruction(b: FunctionBuilder, *values: SSAValue) -> list[SSAValue]:
-    """16 numbers, or twice 16, by the target's instructions, which take denormals for zero: where there are any, in
-    integers.
+def _by_instruction(b: FunctionBuilder, *values: SSAValue) -> SSAValue:
+    """16 numbers, or twice 16 as 32, by the target's instructions, which take denormals for zero: where there are any,
+    in integers.
     """
     if len(values) == 1:
-        rounded = [b.cast(llvm.BitcastOp, b.cast(llvm.FPTruncOp, values[0], bf16), i16)]
+        rounded = b.cast(llvm.FPTruncOp, values[0], bf16)
     else:
         low, high = values
-        both = b.intrinsic("x86.avx512bf16.cvtne2ps2bf16.512", (high, low), vector(bf16, 32))
-        bits = b.cast(llvm.BitcastOp, both, i16)
-        rounded = [b.shuffle(bits, bits, range(at, at + 16)) for at in (0, 16)]
+        rounded = b.intrinsic("x86.avx512bf16.cvtne2ps2bf16.512", (high, low), vector(bf16, 32))
+    bits = b.cast(llvm.BitcastOp, rounded, i16)
     kind = b.constant(_DENORMAL, i32)
     some: SSAValue | None = None
     for v in values:
@@ -77,7 +97,12 @@ def _by_instruction(b: FunctionBuilder, *values: SSAValue) -> list[SSAValue]:
         some = denormal if some is None else b.binary(llvm.OrOp, some, denormal)
     assert some is not None
     some = b.intrinsic("vector.reduce.or", (some,), i1)
-    return b.when(some, lambda: [_f32_to_bf16(b, v) for v in values], rounded)
+
+    def exactly() -> list[SSAValue]:
+        parts = [_f32_to_bf16(b, v) for v in values]
+        return [parts[0] if len(parts) == 1 else b.shuffle(parts[0], parts[1], range(32))]
+
+    return b.when(some, exactly, [bits])[0]
 
 
 _DENORMAL = 0x20

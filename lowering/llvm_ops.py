@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     LocationAttr,
+    UnitAttr,
     VectorType,
     i1,
     i8,
@@ -187,6 +188,24 @@ class OpBuilder:
     def iota(self, lanes: int, element: IntegerType = i64) -> SSAValue:
         """<0, 1, 2, …>."""
         return self.dense(range(lanes), element)
+
+    def opaque(self, values: Sequence[int], element: IntegerType) -> SSAValue:
+        """A vector of integers that LLVM takes for unknown ones; it is read from the stack when the function begins."""
+        key = ("opaque", element.width.data, tuple(values))
+        known = self.constants.get(key)
+        if known is None:
+            value = self.dense(values, element)
+            slot = self.alloca(len(values) * element.width.data // 8)
+            self.at_entry(llvm_ext.StoreOp, (value, slot), memory_access(64))
+            read = llvm_ext.LoadOp.create(
+                operands=[slot],
+                result_types=[value.type],
+                properties={**memory_access(64), "volatile_": UnitAttr()},
+                location=self.location,
+            )
+            self.entry.add_op(read)
+            known = self.constants[key] = read.results[0]
+        return known
 
     def poison(self, type: Attribute) -> SSAValue:
         key = ("poison", id(type))

@@ -29,6 +29,8 @@ from ..dialects import llvm_ext
 from ..dialects.errors import describe_location
 from .half_floats import from_f32, half_bits, pairs_to_bf16, to_f32
 from .llvm_builder import FunctionBuilder, KernelError, bits_of, element_of
+from .llvm_properties import NO_FLAGS
+from .narrowed import ALL, OF_BF16, OF_F16, digits
 from .scalar_division import ceil_unsigned, divide, divide_floats, remainder, round_towards
 from .vector_math import MATH
 from .vector_value import Builder as MathBuilder
@@ -265,6 +267,13 @@ def _function(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
     return s.math(name, *v)
 
 
+def _exponential(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    """As exactly as is of use. Without contractions an element has the same bits in a vector and alone."""
+    result = op.results[0]
+    kept = digits(result) if result.type == f32 and s.b.float_flags is not NO_FLAGS else ALL
+    return s.math({OF_BF16: "exp_bf16", OF_F16: "exp_f16"}.get(kept, "exp"), *v)
+
+
 def _half_away_from_zero(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
     return s.b.intrinsic("round", v, v[0].type)
 
@@ -288,7 +297,7 @@ def _fused(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
 
 _CALLED = (
     *("acos", "acosh", "asin", "asinh", "atan2", "atan", "atanh", "ceil", "copysign", "cos", "cosh", "erf", "exp2"),
-    *("expm1", "exp", "floor", "log10", "log1p", "log2", "log", "roundeven", "rsqrt", "sin", "sinh", "sqrt", "tan"),
+    *("expm1", "floor", "log10", "log1p", "log2", "log", "roundeven", "rsqrt", "sin", "sinh", "sqrt", "tan"),
     *("tanh", "trunc"),
 )
 
@@ -308,6 +317,7 @@ _FLOAT: dict[str, Row] = {
     "math.round": _half_away_from_zero,
     "math.cbrt": _cube_root,
     **{f"math.{name}": _math(name) for name in _CALLED},
+    "math.exp": _exponential,
     "loop.fn": _function,
 }
 _FLOAT_OPS = frozenset(_FLOAT)

@@ -30,6 +30,7 @@ class CpuTarget:
     has_f16c: bool = False
     has_avx512: bool = False
     has_avx512_bf16: bool = False
+    has_avx512_vbmi: bool = False
     has_amx: bool = False
 
     @property
@@ -84,6 +85,7 @@ _NAMED = {
         has_f16c=True,
         has_avx512=True,
         has_avx512_bf16=True,
+        has_avx512_vbmi=True,
         has_amx=True,
     ),
     "avx2": CpuTarget("avx2", _X86, "x86-64-v3", "", 256, has_fma=True, has_f16c=True),
@@ -143,6 +145,7 @@ def _host() -> CpuTarget:
             has_f16c=has("f16c"),
             has_avx512=avx512,
             has_avx512_bf16=avx512 and has("avx512bf16"),
+            has_avx512_vbmi=avx512 and has("avx512vbmi"),
             has_amx=has("amx-bf16", "amx-int8", "amx-tile") and _may_use_tiles(),
         )
     arm = machine in ("aarch64", "arm64")

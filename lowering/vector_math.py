@@ -51,6 +51,8 @@ def _erfinv(y: Value) -> Value:
 MATH: Mapping[str, Function] = {
     **{name: _called(name) for name in FUNCTIONS},
     **_WRITTEN,
+    "exp_bf16": lambda x: call("exp", x) if x.is_double else poly.exp_bf16(x),
+    "exp_f16": lambda x: call("exp", x) if x.is_double else poly.exp_f16(x),
     "erf": _erf,
     **{name: _intrinsic(name) for name in ("sqrt", "floor", "ceil", "trunc", "roundeven", "fabs", "copysign")},
     "rsqrt": lambda x: 1.0 / x.sqrt(),

@@ -6,6 +6,8 @@ Polynomials: Cephes (S. Moshier) for expm1 and log, SLEEF (N. Shibata) for exp2;
 nodes, relative to the function.
 """
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import IntegerType, i32
 
 from .vector_value import Value
@@ -13,6 +15,7 @@ from .vector_value import Value
 INF = float("inf")
 NAN = float("nan")
 LOG2_E = 1.4426950408889634
+LN2 = 0.6931471805599453
 LN2_HIGH, LN2_LOW = 0.693359375, -2.12194440e-4
 """ln 2 in two parts: the product of the first with a small integer is exact."""
 
@@ -60,12 +63,22 @@ def _bounded(x: Value, low: float) -> Value:
 
 
 def _scalef(y: Value, n: Value) -> Value:
-    b, bits = y.b, y.width * 32
-    all_lanes = b.constant(-1, IntegerType(max(y.width, 8)))
-    operands = [y, n, y.like(0.0), all_lanes]
+    """y * 2**floor(n)."""
+    return _masked(y, "scalef", y, n)
+
+
+def _masked(like: Value, name: str, *operands: Value) -> Value:
+    """An instruction that takes a mask, on all lanes."""
+    b, bits = like.b, like.width * 32
+    given = [*operands, like.like(0.0), b.constant(-1, IntegerType(max(like.width, 8)))]
     if bits == 512:
-        operands.append(b.constant(4, i32))  # 4: the rounding mode that is set
-    return b.raw_intrinsic(f"x86.avx512.mask.scalef.ps.{bits}", [v.ssa for v in operands], y.type)
+        given.append(b.constant(4, i32))  # 4: the rounding mode that is set
+    return b.raw_intrinsic(f"x86.avx512.mask.{name}.ps.{bits}", [v.ssa for v in given], like.type)
+
+
+def _fraction(y: Value) -> Value:
+    """y - floor(y), and 0 of an infinity."""
+    return _masked(y, "reduce", y, y.b.constant(9, i32))  # 9: rounded down, without exceptions
 
 
 def exp(x: Value) -> Value:
@@ -75,6 +88,36 @@ def exp(x: Value) -> Value:
     none = x < -104.0
     r, n, rounded = _reduce(_bounded(x.at_most(89.0), -104.0))
     p = r.poly(1.38204126e-3, 8.36867746e-3, 4.16682698e-2, 1.66665211e-1, 4.9999994e-1, 1.0, 1.0)
+    return _scale(none.select(p.like(0.0), p), n, rounded)
+
+
+def exp_bf16(x: Value) -> Value:
+    """e**x for a result of 8 digits; 1.1e-4 of it."""
+    return _exp_short(x, (7.7067003e-2, 0.22764501, 0.69511676), (0.16517897, 0.50413126, 1.000196))
+
+
+def exp_f16(x: Value) -> Value:
+    """e**x for a result of 11 digits; 1e-5 of it."""
+    return _exp_short(
+        x,
+        (1.3426678e-2, 5.2242484e-2, 0.2412802, 0.69304484),
+        (4.1513823e-2, 0.1678749, 0.50003016, 0.99996680),
+    )
+
+
+def _exp_short(x: Value, fraction: Sequence[float], reduced: Sequence[float]) -> Value:
+    """e**x, exactly 1 at 0: by 2**f with f = y - floor(y) for y = x / ln2 where instructions do the rest, else by
+    e**(x - n ln2). Each is 1 and a polynomial without a constant term.
+    """
+    if _has_scalef(x):
+        y = x * LOG2_E
+        p = _fraction(y).poly(*fraction, 1.0)
+        return _scalef((y < -150.0).select(p.like(0.0), p), y)
+    none = x < -104.0
+    x = x.at_most(89.0).at_least(-104.0)
+    rounded = x.fma(LOG2_E, _ROUNDER)
+    n = rounded - _ROUNDER
+    p = n.fma(-LN2, x).poly(*reduced, 1.0)
     return _scale(none.select(p.like(0.0), p), n, rounded)
 
 
