@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 from ..dialects.loop import ForOp, LoadOp, StoreOp
 from ..dialects.tensor import TensorType
 from .address import evaluate, lane_compare, multiple_of
-from .llvm_builder import FunctionBuilder, Num, vector
+from .llvm_builder import FunctionBuilder, Num, bits_of, vector
 from .memory_to_llvm import Element
 
 if TYPE_CHECKING:
@@ -25,15 +25,23 @@ if TYPE_CHECKING:
 
 
 def transpose_block(b: FunctionBuilder, rows: list[SSAValue]) -> list[SSAValue]:
-    """The columns of n rows of n lanes: halves, quarters, … of two rows are exchanged."""
+    """The columns of n rows of n lanes: halves, quarters, … of two rows are exchanged down to what lies in 16 bytes,
+    and there rows are interleaved, which x86 has an instruction of.
+    """
     n = step = len(rows)
-    while step > 1:
+    within = min(n, max(1, 128 // bits_of(rows[0])))
+    while step > within:
         step //= 2
         low = [j if j & step == 0 else n + j - step for j in range(n)]
         high = [j + step if j & step == 0 else n + j for j in range(n)]
         for i in (i for i in range(n) if i & step == 0):
             a, c = rows[i], rows[i + step]
             rows[i], rows[i + step] = b.shuffle(a, c, low), b.shuffle(a, c, high)
+    half, starts = within // 2, range(0, n, within)
+    low, high = ([k + at + first + j for at in starts for j in range(half) for k in (0, n)] for first in (0, half))
+    for _ in range(half.bit_length()):
+        pairs = [(rows[at + i], rows[at + i + half]) for at in starts for i in range(half)]
+        rows = [b.shuffle(a, c, lanes) for a, c in pairs for lanes in (low, high)]
     return rows
 
 
