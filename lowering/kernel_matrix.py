@@ -70,18 +70,31 @@ def packed_of(op: ForOp) -> TensorType | None:
 _EXTENDED = (arith.ExtSIOp, arith.ExtUIOp)
 
 
-class MatrixLoop:
+class SumsLoop:
     """The loop over rows and columns of a block whose sums are made in tiles."""
 
     def __init__(self, body: KernelBody, op: ForOp) -> None:
         self.body, self.b = body, body.b
         self.rows, self.columns = op.dims
         inner, self.store, _ = cast("tuple[ForOp, StoreOp, Operation]", tuple(op.body.block.ops))
-        self.x, self.packed = (o for o in inner.body.block.ops if isinstance(o, LoadOp))
+        self.terms = list(inner.body.block.ops)
+        """How a point of the sum is made."""
+        self.x, self.packed = (o for o in self.terms if isinstance(o, LoadOp))
         (self.r,) = inner.dims
+
+    def run(self) -> None:
+        """Emit the loop."""
+        raise NotImplementedError
+
+
+class MatrixLoop(SumsLoop):
+    """Tiles are those of matrix units."""
+
+    def __init__(self, body: KernelBody, op: ForOp) -> None:
+        super().__init__(body, op)
         self.element = Element.of(cast(TensorType, self.packed.source.type))
         self.group = 4 // self.element.size
-        signs = ["u" if isinstance(o, arith.ExtUIOp) else "s" for o in inner.body.block.ops if isinstance(o, _EXTENDED)]
+        signs = ["u" if isinstance(o, arith.ExtUIOp) else "s" for o in self.terms if isinstance(o, _EXTENDED)]
         self.product = f"tdpb{''.join(signs)}d" if signs else "tdpbf16ps"
         self.height = cast(int, self.rows.extent)
         self.heights = (16, 16) if self.height >= SIDE else (min(self.height, 16), max(self.height - 16, 0))

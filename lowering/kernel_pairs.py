@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i16, i32, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
-from ..dialects.loop import ForOp, LoadOp, StoreOp
+from ..dialects.loop import ForOp
 from ..dialects.tensor import TensorType
 from .address import evaluate
-from .kernel_matrix import MatrixLoop, address_of, packed_of
+from .kernel_matrix import MatrixLoop, SumsLoop, address_of, packed_of
 from .llvm_builder import Num, vector
 from .target import CpuTarget
 from .vectors import Vectors
@@ -30,7 +30,7 @@ _MULTIPLY = {4: "x86.sse2.pmadd.wd", 8: "x86.avx2.pmadd.wd", 16: "x86.avx512.pma
 """Lanes of a vector of sums to the instruction."""
 
 
-def sums_of(op: ForOp, target: CpuTarget) -> type[MatrixLoop | PairsLoop] | None:
+def sums_of(op: ForOp, target: CpuTarget) -> type[SumsLoop] | None:
     """What adds up the products that a loop of `schedule_matrix` packs a factor of, or adds up; None where the target
     has no instructions for it.
     """
@@ -42,15 +42,11 @@ def sums_of(op: ForOp, target: CpuTarget) -> type[MatrixLoop | PairsLoop] | None
     return PairsLoop if target.has_pairs and 32 * cast(int, packed.shape[2]) <= target.vector_bits else None
 
 
-class PairsLoop:
-    """The loop over rows and columns of a block whose sums are made in tiles."""
+class PairsLoop(SumsLoop):
+    """Tiles are of vectors."""
 
     def __init__(self, body: KernelBody, op: ForOp) -> None:
-        self.body, self.b = body, body.b
-        self.rows, self.columns = op.dims
-        inner, self.store, _ = cast("tuple[ForOp, StoreOp, Operation]", tuple(op.body.block.ops))
-        self.x, self.packed = (o for o in inner.body.block.ops if isinstance(o, LoadOp))
-        (self.r,) = inner.dims
+        super().__init__(body, op)
         panels, _, lanes, _ = cast("tuple[int, int, int, int]", cast(TensorType, self.packed.source.type).shape)
         self.lanes = lanes
         vectors = Vectors(body.target.vector_bits, body.target.registers)
