@@ -313,6 +313,27 @@ done:
   ret void
 }
 
+; Lets other threads of Python run where there are `long` bytes or more; gives what lamella_retake takes.
+define ptr @lamella_release(i64 %bytes, i64 %long) {
+  %many = icmp sge i64 %bytes, %long
+  br i1 %many, label %release, label %keep
+release:
+  %state = call ptr @PyEval_SaveThread()
+  ret ptr %state
+keep:
+  ret ptr null
+}
+
+define void @lamella_retake(ptr %state) {
+  %kept = icmp eq ptr %state, null
+  br i1 %kept, label %done, label %take
+take:
+  call void @PyEval_RestoreThread(ptr %state)
+  br label %done
+done:
+  ret void
+}
+
 ; This thread's calls into torch run with one thread from here on: ATen and oneDNN ask OpenMP, MKL has a number of its
 ; own. Both as they were, for `lamella_threads_restore`.
 define i64 @lamella_one_thread() {

@@ -41,6 +41,7 @@ SYMBOLS = (
     *("lamella_restride", "lamella_raise", "lamella_assert", "lamella_call", "lamella_object", "lamella_wrap"),
     *("lamella_drop", "lamella_drop_object", "lamella_tuple", "lamella_view", "lamella_slot", "lamella_disagree"),
     *("lamella_grad_off", "lamella_grad_restore", "lamella_one_thread", "lamella_threads_restore", "lamella_scalar"),
+    *("lamella_release", "lamella_retake"),
     *("lamella_recycle_limits", "lamella_recycle_clear", "lamella_recycle_bytes", "lamella_cuda_tensors"),
     *("lamella_together", "lamella_unobserved"),
 )
@@ -300,5 +301,7 @@ declare zeroext i1 @lamella_inference()
 declare i64 @lamella_modes()
 declare ptr @lamella_trace(ptr)
 declare ptr @PyBool_FromLong(i64)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 """

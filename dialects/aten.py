@@ -30,7 +30,6 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 from .context import DIALECTS
 from .literal import HOLE, Literal, Value, holes, parse_value, text
 from .schema import NAMED, Argument, Schema, compile_schema
-from .seeded import find as find_seeded
 from .tensor import SymType, TensorType
 
 
@@ -313,7 +312,9 @@ def _find_overload(name: str) -> Any:
         from . import user_kernels as user_kernels  # which registers its operator
     try:
         if namespace == "seeded":
-            return find_seeded(*parts[1:])
+            from .seeded import find
+
+            return find(*parts[1:])
         packet = getattr(getattr(torch.ops, namespace), parts[1])
         overload = getattr(packet, parts[2] if len(parts) == 3 else "default")
     except (AttributeError, RuntimeError):

@@ -227,8 +227,7 @@ def _call_shim(host: HostLowering, op: AtenOp, shim: str) -> None:
     with released(frame, (*op.operand_types, *op.result_types)), one_thread(host, op):
         code = frame.call(shim, *operands, signature=signature)
     assert code is not None
-    with frame.failed(code):
-        _python_results(host, op)
+    _or_again(host, op, code)
     if first is not None:
         for i, word in numbers.items():
             bind_scalar(host, cast(SymType, op.results[i].type), word)
@@ -290,19 +289,35 @@ def _form(host: HostLowering, a: Argument, value: Value) -> SSAValue:
 
 
 def _call_python(host: HostLowering, op: AtenOp) -> None:
-    first, scalars = _python_results(host, op)
+    spec, dynamic = _python_form(op)
+    first, scalars = _python_results(host, op, spec, [_python_argument(host, value) for value in dynamic])
     for i, result in enumerate(op.results):
         if isinstance(type := result.type, SymType):
             bind_scalar(host, type, host.frame.b.gep(scalars, i, i64))
     finish_results(host, op.name, op.results, first)
 
 
-def _python_results(host: HostLowering, op: AtenOp) -> tuple[int, SSAValue]:
-    """Calls the overload as a Python function of what is not known before the call: tensors and symbolic numbers.
+def _or_again(host: HostLowering, op: AtenOp, code: SSAValue) -> None:
+    """Where a call of the shim has failed, the same through Python; what that does not raise is the shim's to say."""
+    frame = host.frame
+    spec, dynamic = _python_form(op)
+    are_tensors = [isinstance(v, SSAValue) and isinstance(v.type, TensorType) for v in dynamic]
+    handles = [host.handle(cast(SSAValue, v)) for v, is_tensor in zip(dynamic, are_tensors, strict=True) if is_tensor]
 
-    The first place of the tensors that come back, and the address of the numbers.
-    """
-    frame, b = host.frame, host.frame.b
+    def write(given: Sequence[SSAValue]) -> None:
+        left = iter(given)
+        arguments = [
+            frame.get("lamella_object", next(left)) if is_tensor else _python_argument(host, v)
+            for v, is_tensor in zip(dynamic, are_tensors, strict=True)
+        ]
+        _python_results(host, op, spec, arguments)
+        frame.call("lamella_raise")
+
+    frame.or_leave(code, handles, spec if all(are_tensors) else op, write)
+
+
+def _python_form(op: AtenOp) -> tuple[Attribute, list[Value]]:
+    """The overload as a Python function of what is not known before the call: tensors and symbolic numbers."""
     dynamic: list[Value] = []
 
     def template(value: Value) -> Value:
@@ -312,15 +327,23 @@ def _python_results(host: HostLowering, op: AtenOp) -> tuple[int, SSAValue]:
         return tuple(template(v) for v in value) if isinstance(value, tuple) else value
 
     templates = tuple(template(v) for v in op.args())
-    kinds = [_result_kind(r) for r in op.results]
-    results: Attribute = IntegerAttr(len(kinds), i64)
+    results: Attribute = IntegerAttr(len(op.results), i64)
     spec = {"call": StringAttr(op.name), "arguments": Literal.get(templates), "results": results}
-    index = frame.object_index(DictionaryAttr(spec))
-    argv = frame.words(len(dynamic) + 1)
-    for i, value in enumerate(dynamic):
-        frame.store(_python_argument(host, value), b.gep(argv, i + 1, PTR))
+    return DictionaryAttr(spec), dynamic
+
+
+def _python_results(
+    host: HostLowering, op: AtenOp, spec: Attribute, arguments: Sequence[SSAValue]
+) -> tuple[int, SSAValue]:
+    """Calls that function. The first place of the tensors that come back, and the address of the numbers."""
+    frame, b = host.frame, host.frame.b
+    index = frame.object_index(spec)
+    kinds = [_result_kind(r) for r in op.results]
+    argv = frame.words(len(arguments) + 1)
+    for i, argument in enumerate(arguments):
+        frame.store(argument, b.gep(argv, i + 1, PTR))
     first, scalars = _prepare_results(host, op), frame.words(len(op.results))
-    count = b.constant(len(dynamic), i64)
+    count = b.constant(len(arguments), i64)
     into = (frame.table(kinds), b.constant(len(kinds), i64), frame.owned_at(first), scalars)
     with one_thread(host, op):
         code = frame.get("lamella_call", frame.self_, index, argv, count, *into)

@@ -7,7 +7,7 @@ one exit releases whatever is there, also after an error.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -64,6 +64,8 @@ EXTERNALS: dict[str, str] = {
     "PyErr_CheckSignals": "i",
     "PyEval_SaveThread": "p",
     "PyEval_RestoreThread": "vp",
+    "lamella_release": "pll",
+    "lamella_retake": "vp",
     "PyLong_FromLongLong": "pl",
     "PyBool_FromLong": "pl",
     "PyFloat_FromDouble": "pd",
@@ -110,6 +112,7 @@ class Frame:
         self.objects_: list[Attribute] = []
         self._object_index: dict[Attribute, int] = {}
         self._arrays: dict[tuple[Any, ...], SSAValue] = {}
+        self._leaving: dict[Any, Block] = {}
         self._owned_count = 0
         self._symbols = 0
         null = ZeroOp.create(result_types=[PTR], location=location)
@@ -199,9 +202,10 @@ class Frame:
         """Go on where `ok` holds, else leave with the error that is set."""
         self.otherwise(ok, self.fail)
 
-    def otherwise(self, ok: SSAValue, other: Block) -> None:
+    def otherwise(self, ok: SSAValue, other: Block, values: Sequence[SSAValue] = ()) -> None:
+        """Go on where `ok` holds, else in `other` with what it takes."""
         following = self.b.block()
-        self.b.branch(ok, following, (), other)
+        self.b.branch(ok, following, (), other, values)
         self.b.continue_in(following)
 
     def checked(self, name: str, *operands: SSAValue, signature: str | None = None) -> None:
@@ -218,17 +222,22 @@ class Frame:
 
     def succeeded(self, code: SSAValue) -> None:
         """Go on where a call of the shim returned 0, else raise what it says."""
-        with self.failed(code):
-            pass
+        self.or_leave(code, (), "raise", lambda _: self.call("lamella_raise"))
 
-    @contextmanager
-    def failed(self, code: SSAValue) -> Generator[None]:
-        """Write what is done where a call of the shim did not return 0; what it says is raised unless that raises."""
-        raising = self.b.block()
-        self.otherwise(self.b.icmp("eq", code, self.b.constant(0, i32)), raising)
-        with self.aside(raising):
-            yield
-            self.call("lamella_raise")
+    def or_leave(
+        self, code: SSAValue, values: Sequence[SSAValue], key: Any, write: Callable[[Sequence[SSAValue]], object]
+    ) -> None:
+        """Go on where `code` is 0, else do what `write` writes of `values`, which sets an error, and leave. It is
+        written once for a `key`.
+        """
+        block = self._leaving.get(key)
+        if block is None:
+            with self.b.scope(block := self.b.block([v.type for v in values]), branch=True):
+                write(block.args)
+                self.b.jump(self.fail)
+            if self.b.at_top:  # else it may use what stands in a branch
+                self._leaving[key] = block
+        self.otherwise(self.b.icmp("eq", code, self.b.constant(0, i32)), block, values)
 
     @contextmanager
     def aside(self, block: Block) -> Generator[None]:

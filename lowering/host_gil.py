@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 
 from xdsl.dialects.builtin import i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 
 from ..dialects.tensor import TensorType
 from .host_frame import Frame
@@ -38,12 +38,6 @@ def released(frame: Frame, types: Iterable[Attribute]) -> Generator[None]:
         total = frame.number(symbolic[0])
         for size in symbolic[1:]:
             total = b.add(total, frame.number(size))
-        long = b.icmp("sge", total, b.constant(LONG - fixed, i64))
-        [state] = b.when(long, lambda: [frame.get("PyEval_SaveThread")], [frame.null])
+        state = frame.get("lamella_release", total, b.constant(LONG - fixed, i64))
         yield
-        b.when(b.icmp("ne", state, frame.null), lambda: _restore(frame, state))
-
-
-def _restore(frame: Frame, state: SSAValue) -> list[SSAValue]:
-    frame.call("PyEval_RestoreThread", state)
-    return []
+        frame.call("lamella_retake", state)

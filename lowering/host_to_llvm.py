@@ -9,7 +9,7 @@ something long runs (host_gil).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -350,13 +350,14 @@ class HostLowering:
 
     def _succeed(self, code: SSAValue, callee: str) -> None:
         """Go on where a kernel gave 0, else raise what it says."""
-        frame, b = self.frame, self.frame.b
-        failed = b.block()
-        frame.otherwise(b.icmp("eq", code, b.constant(0, i32)), failed)
-        with frame.aside(failed):
-            messages = self.messages.get(callee) or ArrayAttr[StringAttr]([])
-            index = frame.object_index(DictionaryAttr({"messages": messages}))
-            frame.call("lamella_assert", frame.self_, index, code)
+        frame = self.frame
+        messages = self.messages.get(callee) or ArrayAttr[StringAttr]([])
+        spec = DictionaryAttr({"messages": messages})
+
+        def tell(given: Sequence[SSAValue]) -> None:
+            frame.call("lamella_assert", frame.self_, frame.object_index(spec), *given)
+
+        frame.or_leave(code, (code,), spec, tell)
 
     def _drop(self, op: host.DropOp) -> None:
         frame, b = self.frame, self.frame.b

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, i32, i64
+from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from .llvm_ops import Num as Num
@@ -14,6 +14,7 @@ from .llvm_ops import OpBuilder, Scope
 from .llvm_properties import REASSOCIATE as REASSOCIATE
 from .llvm_properties import KernelError as KernelError
 from .llvm_properties import bits_of as bits_of
+from .llvm_properties import branch_segments
 from .llvm_properties import element_of as element_of
 from .llvm_properties import lanes_of as lanes_of
 from .llvm_properties import vector as vector
@@ -48,9 +49,9 @@ class FunctionBuilder(OpBuilder):
         other: Block,
         other_arguments: Sequence[SSAValue] = (),
     ) -> None:
-        segments = DenseArrayBase.from_list(i32, (1, len(then_arguments), len(other_arguments)))
         operands = (cond, *then_arguments, *other_arguments)
-        self.effect(llvm.CondBrOp, operands, (), {"operandSegmentSizes": segments}, (then, other))
+        segments = branch_segments(len(then_arguments), len(other_arguments))
+        self.effect(llvm.CondBrOp, operands, (), segments, (then, other))
 
     def block(self, types: Sequence[Attribute] = ()) -> Block:
         """A new block, whose arguments belong to the scope that is open."""
@@ -59,6 +60,11 @@ class FunctionBuilder(OpBuilder):
         for argument in block.args if level else ():
             self.levels[argument] = level
         return block
+
+    @property
+    def at_top(self) -> bool:
+        """Whether no loop or branch is open."""
+        return len(self.scopes) == 1
 
     def continue_in(self, block: Block) -> None:
         """Write on in `block`, in the same scope."""

@@ -105,11 +105,19 @@ def shuffle_mask(lanes: tuple[int, ...]) -> Properties:
 
 
 @cache
+def branch_segments(then: int, other: int) -> Properties:
+    return {"operandSegmentSizes": DenseArrayBase.from_list(i32, (1, then, other))}
+
+
+_NO_WRAP_FLAGS = IntegerAttr(0, i32)
+
+
+@cache
 def gep_index(index: int, element: Attribute) -> Properties:
     return {
         "rawConstantIndices": DenseArrayBase.from_list(i32, (index,)),
         "elem_type": element,
-        "noWrapFlags": IntegerAttr(0, i32),
+        "noWrapFlags": _NO_WRAP_FLAGS,
     }
 
 

@@ -15,13 +15,13 @@ llvm.func internal @kernel(%x: !llvm.ptr, %y: !llvm.ptr, %n: i64) -> i32 attribu
 // CHECK: llvm.call @lamella_grad_off
 // CHECK: llvm.call @lamella_arena
 // What may be long runs without Python's lock; how long it is the sizes say.
-// CHECK: llvm.icmp "sge" {{.*}} : i64
-// CHECK: llvm.call @PyEval_SaveThread() : () -> !llvm.ptr
-// CHECK: [[CODE:%\w+]] = llvm.call @kernel
-// CHECK-NEXT: llvm.icmp "ne"
-// CHECK: llvm.call @PyEval_RestoreThread
-// CHECK: llvm.icmp "eq" [[CODE]]
-// CHECK: llvm.call @lamella_assert(%{{\w+}}, %{{\w+}}, [[CODE]])
+// CHECK: [[STATE:%\w+]] = llvm.call @lamella_release({{.*}}) : (i64, i64) -> !llvm.ptr
+// CHECK-NEXT: [[CODE:%\w+]] = llvm.call @kernel
+// CHECK-NEXT: llvm.call @lamella_retake([[STATE]]) : (!llvm.ptr) -> ()
+// CHECK: [[OK:%\w+]] = llvm.icmp "eq" [[CODE]]
+// CHECK-NEXT: llvm.cond_br [[OK]], {{.*}}([[CODE]] : i32)
+// CHECK: ([[TOLD:%\w+]]: i32):
+// CHECK: llvm.call @lamella_assert(%{{\w+}}, %{{\w+}}, [[TOLD]])
 // CHECK: llvm.call @lamella_drop_object
 // CHECK: llvm.call @lamella_empty
 // CHECK: llvm.call @lamella_slot
