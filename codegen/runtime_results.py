@@ -54,7 +54,8 @@ define private void @fail_result(ptr %self, i64 %name, ptr %format) {
 }
 
 ; Whether *owned, a result of the operator named self[name], has that dtype and those sizes; when only the strides
-; differ it is replaced by a copy that has them.
+; differ it is replaced by a copy that has them, as is one without elements of another dtype (ATen's native_dropout
+; gives such a mask).
 define i32 @lamella_result(ptr %self, i64 %name, ptr %owned, i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, ptr %data) {
   %tmp = alloca ptr
   %h = load ptr, ptr %owned
@@ -65,8 +66,6 @@ look:
   %r0 = call i32 @aoti_torch_get_dtype(ptr %h, ptr %tmp)
   %d = load i32, ptr %tmp
   %d_ok = icmp eq i32 %d, %dtype
-  br i1 %d_ok, label %rank, label %type
-rank:
   %r1 = call i32 @aoti_torch_get_dim(ptr %h, ptr %tmp)
   %n = load i64, ptr %tmp
   %n_ok = icmp eq i64 %n, %nd
@@ -104,8 +103,12 @@ one:
   br label %each
 strided:
   %none = icmp eq i64 %numel, 0
-  %fine = or i1 %same, %none
-  br i1 %fine, label %pointer, label %copy
+  %any = or i1 %same, %none
+  %fine = and i1 %any, %d_ok
+  br i1 %fine, label %pointer, label %other
+other:
+  %may = or i1 %d_ok, %none
+  br i1 %may, label %copy, label %type
 copy:
   %r4 = call i32 @lamella_restride(ptr %owned, i64 %nd, ptr %sizes, ptr %strides, i32 %dtype)
   %r4_ok = icmp eq i32 %r4, 0
@@ -133,27 +136,64 @@ fail:
   ret i32 1
 }
 
-; Replaces *owned by a copy with these strides.
+; Replaces *owned by a copy with these strides. Along a dim of stride 0 one element is copied, as ATen writes none that
+; are several.
 define i32 @lamella_restride(ptr %owned, i64 %nd, ptr %sizes, ptr %strides, i32 %dtype) {
   %new = alloca ptr
+  %from = alloca ptr
+  %to = alloca ptr
+  %old_strides = alloca ptr
   %type_at = alloca i32
   %index_at = alloca i32
+  %once = alloca i64, i64 %nd
+  store ptr null, ptr %from
+  store ptr null, ptr %to
   %old = load ptr, ptr %owned
   %r0 = call i32 @aoti_torch_get_device_type(ptr %old, ptr %type_at)
   %r1 = call i32 @aoti_torch_get_device_index(ptr %old, ptr %index_at)
+  %r2 = call i32 @aoti_torch_get_strides(ptr %old, ptr %old_strides)
   %type = load i32, ptr %type_at
   %index = load i32, ptr %index_at
+  %given = load ptr, ptr %old_strides
+  br label %each
+each:
+  %i = phi i64 [ 0, %0 ], [ %i1, %one ]
+  %more = icmp slt i64 %i, %nd
+  br i1 %more, label %one, label %make
+one:
+  %size_at = getelementptr i64, ptr %sizes, i64 %i
+  %size = load i64, ptr %size_at
+  %stride_at = getelementptr i64, ptr %strides, i64 %i
+  %stride = load i64, ptr %stride_at
+  %same = icmp eq i64 %stride, 0
+  %n = select i1 %same, i64 1, i64 %size
+  %n_at = getelementptr i64, ptr %once, i64 %i
+  store i64 %n, ptr %n_at
+  %i1 = add i64 %i, 1
+  br label %each
+make:
   %r = call i32 @aoti_torch_empty_strided(
     i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i32 %type, i32 %index, ptr %new)
   %r_bad = icmp ne i32 %r, 0
-  br i1 %r_bad, label %fail, label %copy
-copy:
+  br i1 %r_bad, label %fail, label %view
+view:
   %t = load ptr, ptr %new
   store ptr %t, ptr %owned
-  %r2 = call i32 @aoti_torch_copy_(ptr %t, ptr %old, i32 0)
-  %r3 = call i32 @aoti_torch_delete_tensor_object(ptr %old)
-  %r2_bad = icmp ne i32 %r2, 0
-  br i1 %r2_bad, label %fail, label %good
+  %r3 = call i32 @aoti_torch__reinterpret_tensor(ptr %old, i64 %nd, ptr %once, ptr %given, i64 0, ptr %from)
+  %r4 = call i32 @aoti_torch__reinterpret_tensor(ptr %t, i64 %nd, ptr %once, ptr %strides, i64 0, ptr %to)
+  %r5 = call i32 @aoti_torch_delete_tensor_object(ptr %old)
+  %a = load ptr, ptr %from
+  %b = load ptr, ptr %to
+  %no_a = icmp eq ptr %a, null
+  %no_b = icmp eq ptr %b, null
+  %no = or i1 %no_a, %no_b
+  br i1 %no, label %fail, label %copy
+copy:
+  %r6 = call i32 @aoti_torch_copy_(ptr %b, ptr %a, i32 0)
+  %r7 = call i32 @aoti_torch_delete_tensor_object(ptr %a)
+  %r8 = call i32 @aoti_torch_delete_tensor_object(ptr %b)
+  %r6_bad = icmp ne i32 %r6, 0
+  br i1 %r6_bad, label %fail, label %good
 good:
   ret i32 0
 fail:

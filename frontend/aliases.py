@@ -188,7 +188,7 @@ def _seen(base: Node, position: int, output: Node) -> View:
 def _is_view(node: Node, base: Node) -> bool:
     """Whether it is `base` seen through views alone."""
     while node is not base:
-        if not node.all_input_nodes or not _views_operand(node):
+        if not node.all_input_nodes or not views_operand(node):
             return False
         node = node.all_input_nodes[0]
     return True
@@ -215,16 +215,16 @@ _SCATTERED = torch.ops.aten.as_strided_scatter.default
 
 def _root(node: Node) -> Node:
     """What it is a view of, or what was there before a part of it was written."""
-    while node.op == "call_function" and node.all_input_nodes and (_views_operand(node) or node.target in _SCATTERS):
+    while node.op == "call_function" and node.all_input_nodes and (views_operand(node) or node.target in SCATTERS):
         node = node.all_input_nodes[0]
     return node
 
 
-def _views_operand(node: Node) -> bool:
+def views_operand(node: Node) -> bool:
     return node.target is operator.getitem or getattr(node.target, "is_view", False)
 
 
-_SCATTERS = {
+SCATTERS = {
     getattr(torch.ops.aten, name).default
     for name in ("as_strided_scatter", "slice_scatter", "select_scatter", "diagonal_scatter")
 }

@@ -14,6 +14,10 @@ class UnsupportedGraph(Exception):
     """A graph that this level cannot express. The message names the node and the reason; the caller runs it eagerly."""
 
 
+class UnsupportedWhole(UnsupportedGraph):
+    """Not in pieces either: what one piece gives is not what another expects."""
+
+
 @dataclass
 class Parts:
     """The nodes of a graph."""

@@ -42,7 +42,8 @@ from .bindings import bindings
 from .expand_hops import expanded
 from .graph_parts import UnsupportedGraph, held_constants, parts_of
 from .import_flow import Function, add_flow
-from .import_known import UNBACKED, add_known_item, add_known_sizes
+from .import_known import UNBACKED, add_known_item, add_known_sizes, check_item
+from .import_storage import OF_STORAGE, of_storage
 from .locations import location
 from .outputs import Output, OutputRecipe
 from .torch_compat import is_marked, is_plain_tensor, symbol_hints, with_effects
@@ -178,6 +179,8 @@ class Importer:
             if isinstance(source, tuple):
                 self.env[node] = source[node.args[1]]  # pyright: ignore
                 return
+        if target is aten._local_scalar_dense.default:
+            check_item(node)
         if isinstance(value, _SCALARS) and not self.reads_data(target, value):
             if target is aten._local_scalar_dense.default:
                 add_known_item(self, node, value)
@@ -208,6 +211,8 @@ class Importer:
         if cls is None:
             cls = self.classes[target] = op_class(_SAME_AS.get(target, target))
         args = self.arguments(node, cls, arguments)
+        if target in OF_STORAGE:
+            of_storage(self, node, args)
         try:
             op = cls.call(args, list(self.types.flat(value)), location(node))
         except (NoType, TypeError) as error:

@@ -13,6 +13,7 @@ from ..dialects.aten import AtenOp, op_class
 from ..dialects.literal import Value
 from ..dialects.schema import normalize
 from ..dialects.tensor import SymType
+from .graph_parts import UnsupportedWhole
 from .locations import location
 
 if TYPE_CHECKING:
@@ -32,6 +33,13 @@ def add_known_item(importer: Importer, node: Node, value: Any) -> None:
         number = op_class(aten._local_scalar_dense.default).call([tensor], [read], location(node))
         _compare(importer, number, normalize(value))
         importer.name_results(node, number)
+
+
+def check_item(node: Node) -> None:
+    """Raises UnsupportedWhole for numbers that may be larger than 64 bits with a sign hold: those of u64."""
+    operand = node.args[0]
+    if isinstance(operand, Node) and getattr(operand.meta.get("val"), "dtype", None) is torch.uint64:
+        raise UnsupportedWhole(f"node {node.name}: a number of uint64 may be 2^63 or more")
 
 
 def add_known_sizes(importer: Importer, node: Node, op: AtenOp, value: Any) -> None:

@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 
 from .compiled import without_marks
 from .expand_hops import expanded
-from .graph_parts import UnsupportedGraph, held_constants, parts_of
+from .graph_parts import UnsupportedGraph, UnsupportedWhole, held_constants, parts_of
 from .import_fx import Importer
 from .traced_types import NoType
 
@@ -90,6 +90,8 @@ def _eager_calls(graph: GraphModule) -> dict[Node, str]:
             try:
                 importer.add_call(node)
                 continue
+            except UnsupportedWhole:
+                raise
             except UnsupportedGraph as error:
                 reasons[node] = str(error)
         if not _take_results(importer, node):

@@ -17,12 +17,14 @@ from ..dialects.tensor import TensorType, is_unsigned
 from .index_polynomial import expression, polynomial
 from .prims_facts import stays_within
 from .prims_to_loop_access import (
+    ZERO,
     Access,
     Case,
     Position,
     compose,
     dim_symbols,
     domain,
+    is_empty,
     of_value,
     repeated,
     tensor_type,
@@ -95,6 +97,9 @@ class Indices:
 def gather(to: Rebuild, op: prims.GatherOp) -> None:
     """result[d…] = x[index], where `index` is inside of x; computed once where nothing depends on a dim."""
     t, tensors, index = tensor_type(op.result), [to.access(v) for v in op.index_tensors], op.exprs("index")
+    if is_empty(t.shape):  # no index is read, nor compared, ahead of the loop
+        to.define_access(op.result, Access(t.shape, t.dtype, (ZERO,), True))
+        return
     positions = Access(t.shape, "i64", tuple(Case((), Position(e)) for e in (0, *index)))
     used = used_dims([*tensors, positions])
     shape = t.shape

@@ -29,8 +29,9 @@ from .prims_to_loop_access import (
 def _view(op: prims.ViewOp | prims.SubviewOp, x: Access, index: Sequence[Any]) -> Access:
     """result[d…] = x[index]."""
     shape = _shape(op)
-    # no case can hold only if the shape has no elements
-    cases = compose(x, tuple(index), domain(shape).facts) or (ZERO,)
+    # no case can hold only if the shape has no elements; a size of data may have to be that of an operand without any,
+    # which must not be read ahead of the loop either
+    cases = (not is_empty(x.shape) and compose(x, tuple(index), domain(shape).facts)) or (ZERO,)
     return Access(shape, x.dtype, cases, x.copied)
 
 

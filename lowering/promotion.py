@@ -41,9 +41,7 @@ def _combine(higher: str | None, lower: str | None) -> str | None:
         return higher or lower
     if is_complex(higher) or is_float(higher):
         return promote_types(higher, lower) if is_complex(lower) and not is_complex(higher) else higher
-    if higher == "i1" or is_float(lower) or is_complex(lower):
-        return promote_types(higher, lower)
-    return higher
+    return lower if higher == "i1" or is_float(lower) or is_complex(lower) else higher
 
 
 @cache

@@ -91,3 +91,15 @@ func.func @main(%x: !sym.t<[32], f32>, %y: !sym.t<[32], f32>) -> !sym.t<[16], f3
 // CHECK: loop.nest [d0 = 16] {
 // CHECK-NEXT: loop.load %y[d0 + 8] : !sym.t<[32], f32>
 // CHECK-NEXT: arith.negf
+
+// -----
+// Nothing is read of a tensor without elements, whatever a size of data is.
+
+func.func @main(%x: !sym.t<[0], f32>, %y: !sym.t<[s0], f32>) -> !sym.t<[s0], f32> {
+  %0 = prims.reshape %x : !sym.t<[0], f32> -> !sym.t<[s0], f32>
+  %1 = prims.add %0, %y : !sym.t<[s0], f32>
+  func.return %1 : !sym.t<[s0], f32>
+}
+// CHECK: loop.nest [d0 = s0] {
+// CHECK-NOT: loop.load %x
+// CHECK: loop.load %y[d0]

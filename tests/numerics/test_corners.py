@@ -1,0 +1,109 @@
+"""What random programs found: no elements, strides that overlap, memory around a tensor, numbers past 2^63."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def compiled(f: Callable[..., Any], dynamic: bool | None = None, **options: Any) -> Callable[..., Any]:
+    torch._dynamo.reset()
+    asked: dict[str, Any] = {"cache": False, "strict": True, **options}
+    return torch.compile(f, backend="lamella", dynamic=dynamic, options=asked)
+
+
+@pytest.fixture
+def sizes_of_data() -> Iterator[None]:
+    with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        yield
+
+
+@pytest.mark.parametrize("place", ["argument", "inside"])
+def test_a_conjugate_of_an_expanded_tensor(place: str) -> None:
+    def f(z: Tensor) -> Tensor:
+        return (z if place == "argument" else z.expand(4, 3)).conj()
+
+    z = torch.randn(3, dtype=torch.complex64)
+    z = z.expand(4, 3) if place == "argument" else z
+    found, expected = compiled(f)(z), f(z)
+    assert found.stride() == expected.stride() == (0, 1)
+    torch.testing.assert_close(found.resolve_conj(), expected.resolve_conj())
+
+
+@pytest.mark.usefixtures("sizes_of_data")
+@pytest.mark.parametrize("shape", [(0, 0, 3), (5,)])
+def test_a_size_of_data_beside_no_elements(shape: tuple[int, ...]) -> None:
+    """The mask is known to be empty, the size of what it is expanded to is read."""
+
+    def f(x: Tensor) -> Tensor:
+        y = torch.masked_select(x.float(), x).relu()
+        return y.masked_scatter(x[x], y.flip(0))
+
+    x = torch.ones(shape, dtype=torch.bool)
+    assert torch.equal(compiled(f)(x), f(x))
+
+
+@pytest.mark.parametrize("rows", [0, 4])
+def test_indices_of_no_rows(rows: int) -> None:
+    def f(x: Tensor) -> Tensor:
+        return x[torch.randperm(x.shape[0])].sum(0)
+
+    x = torch.randn(rows, 2)
+    torch.testing.assert_close(compiled(f)(x), f(x))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_dropout_of_nothing_with_eagers_numbers(dynamic: bool) -> None:
+    """ATen's mask has the dtype of the operand then."""
+    f = compiled(lambda x: F.dropout(x, 0.5) * 2, dynamic, random="eager")
+    for rows in (4, 0):
+        x = torch.ones(rows, 3, requires_grad=True)
+        y = f(x)
+        assert y.shape == (rows, 3) and y.dtype == torch.float32
+        (gradient,) = torch.autograd.grad(y.sum(), x)
+        assert torch.equal(gradient, y)
+
+
+def test_a_complex_number_and_u64() -> None:
+    def f(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+        return a * b, b * a, a + b
+
+    a, b = torch.tensor(2 - 3j), torch.tensor([1, 2**40], dtype=torch.uint64)
+    torch.testing.assert_close(compiled(f)(a, b), f(a, b))
+
+
+@pytest.mark.usefixtures("sizes_of_data")
+def test_numbers_past_2_63() -> None:
+    def f(x: Tensor) -> Tensor:
+        return torch.ones(2, dtype=torch.float64) * (x * -1)[0].item()
+
+    for first in (3, 2**63 + 5):
+        x = torch.tensor([first, 4], dtype=torch.int64 if first < 2**63 else torch.uint64)
+        torch.testing.assert_close(compiled(f)(x), f(x))
+
+
+def _around(x: Tensor) -> tuple[Tensor, ...]:
+    y = x.narrow(0, 2, 1).add_(3)
+    return y.as_strided((2, 2), (3, 1), 25).prod(-1), y
+
+
+def _around_another(x: Tensor) -> tuple[Tensor, ...]:
+    y = (x * 2).clone()
+    part = y.narrow(0, 1, 2).fill_(1).transpose(0, -1).clamp_(-1, 3)
+    return part.as_strided((3, 2), (0, 1), 20), part
+
+
+@pytest.mark.parametrize("f", [_around, _around_another])
+def test_memory_around_what_was_written(f: Callable[[Tensor], Any]) -> None:
+    for first in (1, 0):  # of the first, no guard says where in its memory it lies
+        theirs, ours = torch.arange(60.0).view(5, 3, 4)[first : first + 4], torch.arange(60.0).view(5, 3, 4)
+        torch.testing.assert_close(compiled(f)(ours[first : first + 4]), f(theirs))
+    function = compiled(f)
+    for first in (1, 0):
+        theirs, ours = torch.arange(60.0).view(5, 3, 4)[first : first + 4], torch.arange(60.0).view(5, 3, 4)
+        torch.testing.assert_close(function(ours[first : first + 4]), f(theirs))
