@@ -36,6 +36,15 @@ def _while(op: flow.WhileOp, operands: Sequence[Any], env: Environment) -> tuple
     return tuple(carried)
 
 
+def _while_stack(op: flow.WhileStackOp, operands: Sequence[Any], env: Environment) -> tuple[Any, ...]:
+    args = arguments(op, operands, env)
+    carried, rest = args[: len(op.results)], args[len(op.results) :]
+    rows: list[list[Any]] = []
+    while bool(run_region(op.test, [*carried, *rest], env)[0]):
+        rows.append(carried := run_region(op.body, [*carried, *rest], env))
+    return tuple(torch.stack(column) for column in zip(*(rows or [carried]), strict=True))
+
+
 def _scan(op: flow.ScanOp, operands: Sequence[Any], env: Environment) -> tuple[Any, ...]:
     args = arguments(op, operands, env)
     n, over = op.counts
@@ -59,6 +68,7 @@ def _call(op: flow.CallOp, operands: Sequence[Any], env: Environment) -> tuple[A
 HANDLERS: dict[type[Operation], Callable[..., tuple[Any, ...]]] = {
     flow.IfOp: _if,
     flow.WhileOp: _while,
+    flow.WhileStackOp: _while_stack,
     flow.ScanOp: _scan,
     flow.CallOp: _call,
 }

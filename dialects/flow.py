@@ -84,7 +84,34 @@ class WhileOp(FlowOp):
         if len(condition) != 1 or not _is_condition(condition[0]):
             raise VerifyException("'while' yields one truth value, or a bool tensor of one element")
         self.expect("while", self.test, args, condition)
-        self.expect("do", self.body, args, self.results)
+        self.expect("do", self.body, args, self.carried())
+
+    def carried(self) -> Sequence[Any]:
+        """What `do` yields: values or types."""
+        return list(self.results)
+
+
+@irdl_op_definition
+class WhileStackOp(WhileOp):
+    """The same, and the results are all that `do` has yielded, stacked along a new first dim; where it has yielded
+    nothing, what the loop begins with. The gradient of a loop goes back along them.
+    """
+
+    name = "flow.while_stack"
+    arguments = prop_def(Literal)
+    inputs = var_operand_def()
+    res = var_result_def()
+    test = region_def("single_block")
+    body = region_def("single_block")
+    traits = traits_def()
+
+    def carried(self) -> Sequence[Any]:
+        stacked = [_sliced(r) for r in self.results]
+        if not all(isinstance(type_of(v), TensorType) for v in self.args()[: len(stacked)]):
+            raise VerifyException("what is stacked is a tensor")
+        if len({t.shape[0] for t in stacked}) > 1:
+            raise VerifyException("stacks as many slices for each result")
+        return [slice_type(t) for t in stacked]
 
 
 @irdl_op_definition
@@ -232,4 +259,4 @@ def all_ops(block: Block) -> Iterator[Operation]:
                 yield from all_ops(region.block)
 
 
-FLOW = Dialect("flow", [IfOp, WhileOp, ScanOp, CallOp, YieldOp], [])
+FLOW = Dialect("flow", [IfOp, WhileOp, WhileStackOp, ScanOp, CallOp, YieldOp], [])

@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Region, SSAValue
 
 from ..dialects import expr
 from ..dialects.aten import lookup
-from ..dialects.flow import CallOp, IfOp, ScanOp, WhileOp, YieldOp, slice_type
+from ..dialects.flow import CallOp, IfOp, ScanOp, WhileOp, WhileStackOp, YieldOp, slice_type
 from ..dialects.literal import Value
 from ..dialects.schema import normalize
 from ..dialects.tensor import SymType, TensorType
@@ -48,11 +48,22 @@ def _cond(importer: Importer, node: Node, condition: Any, true: Node, false: Nod
 
 
 def _while_loop(
-    importer: Importer, node: Node, test: Node, body: Node, carried: Sequence[Any], additional: Sequence[Any]
+    importer: Importer,
+    node: Node,
+    test: Node,
+    body: Node,
+    carried: Sequence[Any],
+    additional: Sequence[Any],
+    made: type[WhileOp] = WhileOp,
 ) -> None:
     args = _resolved(importer, [*carried, *additional])
     regions, given = _regions(importer, [test, body], args, changing=len(carried))
-    _bind(importer, node, WhileOp.make(given, regions, _result_types(importer, node), location(node)))
+    _bind(importer, node, made.make(given, regions, _result_types(importer, node), location(node)))
+
+
+def _while_loop_stack_output(importer: Importer, node: Node, *args: Any) -> None:
+    """What the gradient of a loop needs of it."""
+    _while_loop(importer, node, *args, made=WhileStackOp)
 
 
 def _scan(
@@ -199,6 +210,7 @@ def _symbols(type: Attribute) -> set[Any]:
 HOPS: dict[str, Callable[..., None]] = {
     "cond": _cond,
     "while_loop": _while_loop,
+    "while_loop_stack_output": _while_loop_stack_output,
     "scan": _scan,
     "map_impl": _map,
     "associative_scan": _associative_scan,

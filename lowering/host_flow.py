@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, cast
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr, i8, i32, i64
 from xdsl.ir import Operation, Region, SSAValue
 
-from ..dialects.flow import FlowOp, IfOp, ScanOp, WhileOp, YieldOp, slice_type
+from ..dialects.flow import FlowOp, IfOp, ScanOp, WhileOp, WhileStackOp, YieldOp, slice_type
+from ..dialects.flow_op import type_of
 from ..dialects.host import ArenaOp
 from ..dialects.literal import Value
 from ..dialects.tensor import SymType, TensorType
 from .host_arguments import DTYPE_CODES
 from .host_calls import bind_scalar, bind_sizes, finish_results
+from .host_stack import Stack
 
 if TYPE_CHECKING:
     from .host_to_llvm import Buffer, HostLowering
@@ -49,8 +51,10 @@ def lower_while(host: HostLowering, op: WhileOp) -> None:
     frame, b = host.frame, host.frame.b
     args = op.args()
     n = len(op.results)
-    now, following = (Held(host, op.name, [r.type for r in op.results]) for _ in range(2))
+    types = [type_of(v) for v in op.carried()]
+    now, following = (Held(host, op.name, types) for _ in range(2))
     now.keep(args[:n])
+    stack = Stack(host, types, args[:n]) if isinstance(op, WhileStackOp) else None
 
     def bind(region: Region) -> None:
         for i, argument in enumerate(region.block.args):
@@ -71,11 +75,17 @@ def lower_while(host: HostLowering, op: WhileOp) -> None:
         with b.scope(body, branch=True):
             with _inside(host, op.body):
                 bind(op.body)
-                following.keep(_run(host, op.body))
+                made = _run(host, op.body)
+                following.keep(made)
+                if stack is not None:
+                    stack.append(made)
             now.take(following)
             b.jump(header)
     b.continue_in(after)
-    now.become(op.results)
+    if stack is None:
+        now.become(op.results)
+    else:
+        stack.become(op.name, op.results)
 
 
 def lower_scan(host: HostLowering, op: ScanOp) -> None:
@@ -130,6 +140,7 @@ def lower_scan(host: HostLowering, op: ScanOp) -> None:
 ROWS: dict[type[Operation], Callable[[Any, Any], None]] = {
     IfOp: lower_if,
     WhileOp: lower_while,
+    WhileStackOp: lower_while,
     ScanOp: lower_scan,
 }
 

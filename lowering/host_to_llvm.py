@@ -284,7 +284,7 @@ class HostLowering:
         frame = self.frame
         if op.device is not None:
             type = TensorType.get([op.bytes[0]], "u8", None, op.device.data)
-            place, data = self._allocate(type, frame.own())
+            place, data = self.allocate(type, frame.own())
             self.arenas[op.res] = (place, frame.load(data))
             return
         place, _ = self.arenas[op.res]
@@ -312,10 +312,10 @@ class HostLowering:
         frame, type = self.frame, cast(TensorType, value.type)
         buffer = self.buffers[value] = Buffer(type)
         buffer.owned = frame.own()
-        place, data = self._allocate(type, buffer.owned)
+        place, data = self.allocate(type, buffer.owned)
         buffer.handle, buffer.data = frame.load(place), frame.load(data)
 
-    def _allocate(self, type: TensorType, owned: int) -> tuple[SSAValue, SSAValue]:
+    def allocate(self, type: TensorType, owned: int) -> tuple[SSAValue, SSAValue]:
         """The places of a new tensor and of the address of its data."""
         frame = self.frame
         place, data = frame.owned_at(owned), frame.words(1)

@@ -44,3 +44,20 @@ func.func @main(%p: !sym.t<[], i1>, %x: !sym.t<[s0, 4], f32>) -> (!sym.t<[s0, 4]
   }
   func.return %3, %n, %4 : !sym.t<[s0, 4], f32>, !sym.int<u1>, !sym.t<[4], f32>
 }
+
+// CHECK-LABEL: func.func @stacked(
+// CHECK: %i, %y = flow.while_stack(%n, %x) : (!sym.t<[], i64>, !sym.t<[s0, 4], f32>) -> (!sym.t<[u0], i64>, !sym.t<[u0, s0, 4], f32>)
+// CHECK-NEXT: while (%a: !sym.t<[], i64>, %b: !sym.t<[s0, 4], f32>) {
+// CHECK: } do (
+func.func @stacked(%n: !sym.t<[], i64>, %x: !sym.t<[s0, 4], f32>) -> (!sym.t<[u0], i64>, !sym.t<[u0, s0, 4], f32>) {
+  %i, %y = flow.while_stack(%n, %x) : (!sym.t<[], i64>, !sym.t<[s0, 4], f32>) -> (!sym.t<[u0], i64>, !sym.t<[u0, s0, 4], f32>)
+  while (%a: !sym.t<[], i64>, %b: !sym.t<[s0, 4], f32>) {
+    %0 = aten.lt.Scalar(%a, 3) : (!sym.t<[], i64>) -> !sym.t<[], i1>
+    flow.yield(%0) : !sym.t<[], i1>
+  } do (%a: !sym.t<[], i64>, %b: !sym.t<[s0, 4], f32>) {
+    %0 = aten.add.Scalar(%a, 1) : (!sym.t<[], i64>) -> !sym.t<[], i64>
+    %1 = aten.sin(%b) : (!sym.t<[s0, 4], f32>) -> !sym.t<[s0, 4], f32>
+    flow.yield(%0, %1) : !sym.t<[], i64>, !sym.t<[s0, 4], f32>
+  }
+  func.return %i, %y : !sym.t<[u0], i64>, !sym.t<[u0, s0, 4], f32>
+}

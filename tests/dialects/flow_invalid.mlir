@@ -137,3 +137,43 @@ func.func @of_another_type(%x: !sym.t<[4], f32>) {
 func.func private @f(%x: !sym.t<[5], f32>) -> !sym.t<[5], f32> {
   func.return %x : !sym.t<[5], f32>
 }
+
+// -----
+
+func.func @stack_of_another_size(%x: !sym.t<[4], f32>) {
+  // expected-error@+1 {{'do' yields !sym.t<[], f32> as #0, !sym.t<[4], f32> is expected}}
+  %0 = flow.while_stack(%x) : (!sym.t<[4], f32>) -> !sym.t<[u0, 4], f32>
+  while (%a: !sym.t<[4], f32>) {
+    flow.yield(false)
+  } do (%a: !sym.t<[4], f32>) {
+    %1 = aten.sum(%a) : (!sym.t<[4], f32>) -> !sym.t<[], f32>
+    flow.yield(%1) : !sym.t<[], f32>
+  }
+  func.return
+}
+
+// -----
+
+func.func @stack_of_numbers(%x: !sym.t<[4], f32>) {
+  // expected-error@+1 {{what is stacked is a tensor}}
+  %0 = flow.while_stack(3) : () -> !sym.t<[u0], i64>
+  while (%a: !sym.int<u1>) {
+    flow.yield(false)
+  } do (%a: !sym.int<u1>) {
+    flow.yield(u1 + 1)
+  }
+  func.return
+}
+
+// -----
+
+func.func @stacks_of_two_lengths(%x: !sym.t<[4], f32>) {
+  // expected-error@+1 {{stacks as many slices for each result}}
+  %0, %2 = flow.while_stack(%x, %x) : (!sym.t<[4], f32>, !sym.t<[4], f32>) -> (!sym.t<[u0, 4], f32>, !sym.t<[u1, 4], f32>)
+  while (%a: !sym.t<[4], f32>, %b: !sym.t<[4], f32>) {
+    flow.yield(false)
+  } do (%a: !sym.t<[4], f32>, %b: !sym.t<[4], f32>) {
+    flow.yield(%a, %b) : !sym.t<[4], f32>, !sym.t<[4], f32>
+  }
+  func.return
+}

@@ -92,6 +92,51 @@ def test_while_loop_carries_tensors_and_numbers() -> None:
         check(f, torch.randn(4, 4))
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+def test_while_loop_has_gradients(n: int, dynamic: bool) -> None:
+    """Of a loop that never runs, torch gives those of one that runs once."""
+
+    def f(x: torch.Tensor, w: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+        def body(i: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> Any:
+            return i + 1, (a @ w).sin() + b, b * 0.5
+
+        _, y, z = while_loop(lambda i, a, b: i < n, body, (torch.tensor(0), x, x.exp()))
+        return y.sum() + (z * z).sum()
+
+    def unrolled(x: torch.Tensor, w: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+        y, z = x, x.exp()
+        for _ in range(int(n)):
+            y, z = (y @ w).sin() + z, z * 0.5
+        return y.sum() + (z * z).sum()
+
+    texts: list[str] = []
+
+    def compile(module: Any, asked: Any) -> Any:
+        texts.append(print_module(module))
+        return compile_module(module, asked)
+
+    g = torch.compile(f, backend=Backend(Options(), compile=compile), fullgraph=True, dynamic=dynamic)
+    for rows in (4, 3):
+        x, w = (torch.randn(k, 8, dtype=torch.float64, requires_grad=True) for k in (rows, 8))
+        ours, theirs = g(x, w, torch.tensor(n)), unrolled(x, w, torch.tensor(n))
+        torch.testing.assert_close(ours, theirs)
+        torch.testing.assert_close(torch.autograd.grad(ours, (x, w)), torch.autograd.grad(theirs, (x, w)))
+    assert "flow.while_stack(" in texts[0] and "flow.while(" in texts[1] and len(texts) == 2 * (2 - dynamic)
+
+
+def test_gradients_of_a_while_loop_in_other_dtypes_and_layouts() -> None:
+    def f(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        def body(i: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> Any:
+            return i + 1, (a.float() * b.mean()).to(a.dtype), b + a.float().sum() * 0.01
+
+        _, a, b = while_loop(lambda i, a, b: i < 3, body, (torch.tensor(0), x, y.t().clone()))
+        return a.float().sum() + b.sin().sum()
+
+    check_gradients(f, torch.randn(3, 0), torch.randn(4, 5))
+    check_gradients(f, torch.randn(3, 7).bfloat16(), torch.randn(4, 5))
+
+
 def test_while_loop_with_a_matrix_product_frees_what_it_made() -> None:
     def f(x: torch.Tensor, w: torch.Tensor) -> Any:
         return while_loop(lambda i, a: a.norm() < 1e6, lambda i, a: (i + 1, a @ w * 3), (torch.tensor(0), x))

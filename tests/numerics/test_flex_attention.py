@@ -56,6 +56,10 @@ def shared(q: Tensor, k: Tensor, v: Tensor) -> Any:
     return flex_attention(q, k[:1], v[:1], block_mask=mask)
 
 
+def heads_inside(q: Tensor, k: Tensor, v: Tensor) -> Any:
+    return flex_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
+
+
 def twice(q: Tensor, k: Tensor, v: Tensor) -> Any:
     inner = flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: s * 0.5)
     return flex_attention(inner, k, v, score_mod=lambda s, b, h, i, j: s + b)
@@ -86,7 +90,7 @@ def rows() -> dict[str, Row]:
         "plain": (lambda q, k, v: flex_attention(q, k, v, scale=0.3), qkv(m=24, size=24, columns=8)),
         "shared heads": (lambda q, k, v: flex_attention(q, k, v, enable_gqa=True, return_aux=LSE), qkv(groups=2)),
         "shared batches": (shared, qkv()),
-        "strided": (lambda *x: flex_attention(*(y.transpose(1, 2) for y in x)), strided),
+        "strided": (heads_inside, strided),
         "capped": (modified(lambda s, b, h, i, j: 20 * torch.tanh(s / 20)), qkv(dtype=torch.bfloat16)),
         "f64": (modified(lambda s, b, h, i, j: s + (i - j) * 0.1), qkv(dtype=torch.float64)),
         "bias": (modified(lambda s, b, h, i, j, t: s + t[h, i, j] * t[h, j, i]), [*qkv(), table(4, 40, 40)]),
