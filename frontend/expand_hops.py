@@ -137,37 +137,40 @@ def _spared(node: Node) -> dict[str, Any]:
     """Which of the tensors that a call writes it need not copy: those that are made for it, and arguments that get what
     was written.
     """
-    if node.target.__name__ == "auto_functionalized_v2":  # pyright: ignore
-        bases: Any = node.kwargs.get("_all_bases", ())
-        return {"_only_clone_these_bases": tuple(i for i, b in enumerate(bases) if not _is_free(b, node))}
     if node.target.__name__ in KERNELS:  # pyright: ignore
         named: Any = node.kwargs["kwargs"]
         asked: Any = node.kwargs.get("tensors_to_clone", ())
-        return {"copied": tuple(name for name in asked if not _is_free(named[name], node))}
+        return {"copied": tuple(name for name in asked if not _is_free(named[name], node, name))}
     schema = node.args[0]._schema  # pyright: ignore
+    first = max(1, len(schema.returns))  # of the results, where what is written begins
+    if node.target.__name__ == "auto_functionalized_v2":  # pyright: ignore
+        bases: Any = node.kwargs.get("_all_bases", ())
+        return {"_only_clone_these_bases": tuple(i for i, x in enumerate(bases) if not _is_free(x, node, first + i))}
     written = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
-    copied = [name for name in written if not _is_free(node.kwargs.get(name), node)]
+    copied = [name for i, name in enumerate(written) if not _is_free(node.kwargs.get(name), node, first + i)]
     return {"_only_clone_these_tensors": tuple(copied)}
 
 
-def _is_free(base: Any, node: Node) -> bool:
-    """Whether nobody but `node` sees the memory of a value, or it is an argument that what is written is copied to."""
+def _is_free(base: Any, node: Node, result: int | str) -> bool:
+    """Whether nobody but `node` sees the memory of a value, or it is an argument that is given what was written to it:
+    that result of `node`.
+    """
     if not isinstance(base, Node):
         return False
     others = [u for u in base.users if u is not node]
     if base.op == "placeholder":
-        return bool(others) and all(_is_copied_back(u, base, node) for u in others)
+        return bool(others) and all(_is_copied_back(u, base, node, result) for u in others)
     return base.op == "call_function" and not others and _makes_memory(base.target)
 
 
 _COPY = torch.ops.aten.copy_.default
 
 
-def _is_copied_back(user: Node, base: Node, node: Node) -> bool:
-    """Whether a use of an argument is that a result of `node` is copied to it."""
+def _is_copied_back(user: Node, base: Node, node: Node, result: int | str) -> bool:
+    """Whether a use of an argument is that this result of `node` is copied to it."""
     if user.target is not _COPY or user.args[0] is not base or not isinstance(source := user.args[1], Node):
         return False
-    return source.target is operator.getitem and source.args[0] is node
+    return source.target is operator.getitem and source.args == (node, result)
 
 
 def _makes_memory(target: Callable[..., Any] | str) -> bool:

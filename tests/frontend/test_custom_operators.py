@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -192,3 +193,33 @@ def test_an_argument_is_written_without_copies() -> None:
     explanation = lamella.explain(argument, torch.randn(4), torch.randn(4))
     (graph,) = explanation.graphs
     assert [call.name for call in graph.calls] == ["lamella_test_operators.add_"]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_argument_that_gets_another_result_is_copied(version: int) -> None:
+    """It keeps what was written to it until the other one is copied there."""
+    from torch._higher_order_ops.auto_functionalize import auto_functionalized, auto_functionalized_v2
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx import Graph, GraphModule
+
+    from lamella.frontend.expand_hops import expanded
+
+    target: Any = torch.ops.lamella_test_operators.both_.default
+    graph = Graph()
+    a, b = graph.placeholder("a"), graph.placeholder("b")
+    with FakeTensorMode():
+        a.meta["val"], b.meta["val"] = torch.empty(4), torch.empty(4)
+    if version == 1:
+        call = graph.call_function(auto_functionalized, (target,), {"a": a, "b": b, "value": 2.0})
+    else:
+        words: Any = {"value": 2.0, "_a_base_index": 0, "_b_base_index": 1, "_all_bases": [a, b]}
+        call = graph.call_function(auto_functionalized_v2, (target,), words)
+    parts = [graph.call_function(operator.getitem, (call, i)) for i in range(3)]
+    graph.call_function(torch.ops.aten.copy_.default, (a, parts[2]))
+    graph.output((parts[1], parts[2]))
+    run = expanded(GraphModule(torch.nn.Module(), graph))
+    assert not any(n.target in (auto_functionalized, auto_functionalized_v2) for n in run.graph.nodes)
+    x, y = torch.ones(4), torch.full((4,), 3.0)
+    first, second = run(x, y)
+    assert torch.equal(first, torch.full((4,), 2.0)) and torch.equal(second, torch.full((4,), 6.0))
+    assert torch.equal(x, second)
