@@ -12,11 +12,14 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from .errors import CodegenError
 from .runtime_support import plain_keys
 from .triton_compile import CompiledKernel, KernelSource, compile_kernels
+
+if TYPE_CHECKING:
+    import torch
 
 _MAX_DYNAMIC_SHARED = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
@@ -43,6 +46,10 @@ class Driver(Protocol):
         """A handle of the kernel, which `cuLaunchKernel` takes."""
         ...
 
+    def upload(self, number: torch.Tensor, device: str) -> torch.Tensor:
+        """A number of the CPU on a GPU, which nobody waits for."""
+        ...
+
     def plain_keys(self) -> int:
         """All dispatch keys of plain tensors of its GPUs."""
         ...
@@ -62,6 +69,11 @@ class Cuda:
         self._loaded: dict[tuple[int, bytes], int] = {}
         self._contexts: dict[int, ctypes.c_void_p] = {}
         self._lock = threading.Lock()
+
+    def upload(self, number: torch.Tensor, device: str) -> torch.Tensor:
+        import torch
+
+        return torch.full((), number.item(), dtype=number.dtype, device=device)
 
     def plain_keys(self) -> int:
         return plain_keys("cuda")

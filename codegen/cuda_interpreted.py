@@ -88,6 +88,8 @@ class InterpretedGpu:
         """Whether kernels count as waiting by themselves for the launch before."""
         self.early = 0
         """How many launches need not wait."""
+        self.uploaded = 0
+        """How many numbers were copied to it."""
         self.launches: list[Launch] = []
         self.devices: dict[int, int] = {}
         """The GPU that a tensor counts as being on, by `_cdata`; the first, if it is not here."""
@@ -133,6 +135,10 @@ class InterpretedGpu:
         return graph(list(inputs))
 
     # --------------------------------------------------------------------------------------------------- as the Driver
+
+    def upload(self, number: torch.Tensor, device: str) -> torch.Tensor:
+        self.uploaded += 1
+        return number.clone()
 
     def plain_keys(self) -> int:
         return plain_keys("cpu")

@@ -73,6 +73,8 @@ class Metadata:
     objects: tuple[Any, ...]
     """The Python objects it uses: names, tuples of messages, and specs of calls and expressions."""
     kernels: tuple[GpuKernel, ...] = ()
+    uploads: tuple[int, ...] = ()
+    """Arguments that are numbers of the CPU, and are copied to the GPU they are expected on."""
 
     @property
     def on_gpu(self) -> bool:

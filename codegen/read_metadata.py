@@ -13,6 +13,7 @@ from ..dialects import expr, literal
 from ..dialects.aten import lookup
 from ..dialects.schema import Argument as SchemaArgument
 from ..dialects.tensor import PACKED, TORCH_DTYPES, SymType, TensorType
+from ..lowering.upload_numbers import UPLOADS
 from .errors import CodegenError
 from .metadata import Argument, CallSpec, ExpressionSpec, GpuKernel, Hole, Metadata
 
@@ -26,8 +27,9 @@ def metadata(module: ModuleOp, kernels: Mapping[str, CompiledKernel] | None = No
     pairs = zip(names_and_types[::2], names_and_types[1::2], strict=True)
     objects = tuple(_spec(a) for a in _array(module, "lamella.objects"))
     arguments = tuple(_argument(name.data, type) for name, type in pairs)
+    uploads = tuple(i.value.data for i in _array(module, UPLOADS)) if UPLOADS in module.attributes else ()
     if "lamella.kernels" not in module.attributes:
-        return Metadata(arguments, objects)
+        return Metadata(arguments, objects, uploads=uploads)
     words = _array(module, "lamella.kernels")
     names = [name.data for name in words[::4]]
     numbers = (tuple(n.value.data for n in words[i + 1 : i + 4]) for i in range(0, len(words), 4))
@@ -35,7 +37,7 @@ def metadata(module: ModuleOp, kernels: Mapping[str, CompiledKernel] | None = No
         GpuKernel(name, device, buffers, narrow, (kernels or {})[name])
         for name, (device, buffers, narrow) in zip(names, numbers, strict=True)
     )
-    return Metadata(arguments, objects, tuple(used))
+    return Metadata(arguments, objects, tuple(used), uploads)
 
 
 def _array(module: ModuleOp, name: str) -> Sequence[Any]:

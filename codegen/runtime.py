@@ -31,17 +31,32 @@ class NativeGraph:
         self.code = code
         self.meta = meta
         self._function: Callable[..., tuple[Any, ...]] | None = None
+        self._main: Callable[..., tuple[Any, ...]] | None = None
         self._lock = threading.Lock()
 
     def __call__(self, inputs: list[Any]) -> tuple[Any, ...]:
         return (self._function or self.function())(inputs)
 
     def function(self) -> Callable[..., tuple[Any, ...]]:
-        """The builtin function itself, the shortest way in: of the inputs, or of a list of them, which it empties."""
+        """The shortest way in, the builtin function itself where no number is to be copied to a GPU before: of the
+        inputs, or of a list of them, which it empties.
+        """
+        if self._function is None:
+            main = self.main()
+            self._function = _uploading(main, self.meta) if self.meta.uploads else main
+        return self._function
+
+    def main(self) -> Callable[..., tuple[Any, ...]]:
+        """The builtin function, which takes numbers where its kernels read them."""
         with self._lock:
-            if self._function is None:
-                self._function = load_main(self.code, self.meta)
-            return self._function
+            if self._main is None:
+                self._main = load_main(self.code, self.meta)
+            return self._main
+
+    @property
+    def uploads(self) -> tuple[int, ...]:
+        """Inputs that are numbers of the CPU, which `main` takes on the GPU."""
+        return self.meta.uploads
 
     def __getstate__(self) -> tuple[bytes, bytes]:
         state = pickle.dumps((self.code, self.meta))
@@ -81,6 +96,20 @@ def load_main(code: bytes, meta: Metadata) -> Callable[..., tuple[Any, ...]]:
     loaded = load_object(code, [MAIN], imports)
     objects = [_object(spec) for spec in meta.objects]
     return _builtin(loaded[MAIN], _METH_FASTCALL, (explainer(meta.arguments), *objects, loaded, records))
+
+
+def _uploading(main: Callable[..., tuple[Any, ...]], meta: Metadata) -> Callable[..., tuple[Any, ...]]:
+    from .cuda_driver import driver
+
+    copied, places = driver().upload, [(i, meta.arguments[i].device) for i in meta.uploads]
+
+    def run(*inputs: Any) -> tuple[Any, ...]:
+        given: list[Any] = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], list) else list(inputs)
+        for i, device in places:
+            given[i] = copied(given[i], device)
+        return main(given)
+
+    return run
 
 
 def unobserved() -> Callable[[], bool]:

@@ -309,3 +309,8 @@ class SymType(Data[Payload], TypeAttribute):
 
 
 SYM = Dialect("sym", [], [TensorType, SymType])
+
+
+def is_number(t: Attribute) -> bool:
+    """Whether values of a type are tensors of rank 0 in the CPU's memory, which eager takes beside tensors of a GPU."""
+    return isinstance(t, TensorType) and t.rank == 0 and t.device == "cpu"

@@ -23,7 +23,8 @@ from xdsl.ir import Operation, SSAValue
 
 from ..dialects import expr
 from ..dialects.aten import AtenOp
-from ..dialects.tensor import SymType, TensorType
+from ..dialects.flow import all_ops
+from ..dialects.tensor import SymType, TensorType, is_number
 from ..lowering.origins import Call
 from .cuda_recording import Recorder, Recording, Results, Unrecordable, record, recorder_of
 
@@ -75,6 +76,8 @@ class Arguments:
     """Or "forward", or "backward"."""
     asked: bool = True
     """Whether the user wants recordings; else only what pays is recorded."""
+    uploads: tuple[int, ...] = ()
+    """Inputs that are numbers of the CPU, and all tensors of it."""
 
     @staticmethod
     def of(
@@ -85,10 +88,12 @@ class Arguments:
         asked: bool = True,
     ) -> Arguments:
         """Those of a module with tensors on `devices`. Raises Unrecordable."""
-        device = next(iter(devices), "cpu")
-        if len(devices) != 1 or not device.startswith("cuda"):
-            raise Unrecordable("it has tensors of the CPU or of several GPUs")
         function = next(op for op in module.ops if isinstance(op, FuncOp))
+        uploads = tuple(a.index for a in function.body.block.args if is_number(a.type))
+        others = {*devices} - ({"cpu"} if len(uploads) == _on_cpu(module) > 0 else set[str]())
+        device = next(iter(others), "cpu")
+        if len(others) != 1 or not device.startswith("cuda"):
+            raise Unrecordable("it has tensors of the CPU or of several GPUs")
         for op in (o for f in module.ops if isinstance(f, FuncOp) for o in f.body.block.ops):
             if isinstance(op, AtenOp) and any(map(_is_found, op.results)):
                 raise Unrecordable(f"{op.name} waits for the GPU: how large its result is depends on data")
@@ -98,7 +103,7 @@ class Arguments:
         written = (i for i, a in enumerate(attributes) if "lamella.mutated" in a.data)
         varying = (i for i, a in enumerate(function.body.block.args) if _varies(a.type))
         index = int(device.partition(":")[2] or 0)
-        return Arguments(index, tuple(varying), tuple(written), (), kind, asked)
+        return Arguments(index, tuple(varying), tuple(written), (), kind, asked, uploads)
 
 
 @dataclass
@@ -139,6 +144,7 @@ class GraphedCall:
         """Kernels and calls in a call of it."""
         self.sizes: dict[Hashable, _Sizes] = {}
         self.given_up = False
+        self.uploads = frozenset(arguments.uploads)
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self.graph, self.arguments, self.launches
@@ -212,7 +218,7 @@ class GraphedCall:
                 return self._unless_held(known, recording)
             if nearest is None or len(moved) < len(nearest):
                 nearest = moved
-        addresses = _addresses(inputs)
+        addresses = self._addresses(inputs)
         fixed = {i: a for i, a in addresses.items() if a in known.seen[i] and i not in known.copied}
         for i, a in addresses.items():
             if len(known.seen[i]) < MOST:
@@ -249,7 +255,7 @@ class GraphedCall:
                 known.recordings = [r for r in known.recordings if not r.fixed.keys() & known.copied]
                 for i in nearest:
                     fixed.pop(i, None)
-        moving = _bytes(inputs, _addresses(inputs).keys() - fixed.keys())
+        moving = _bytes(inputs, self._addresses(inputs).keys() - fixed.keys())
         if not self.arguments.asked:
             if known.idle < WATCHED or moving <= COPIED[0] * self.launches:
                 return known.idle >= WATCHED
@@ -262,9 +268,13 @@ class GraphedCall:
         # a forward is recorded at its second call: a backward finds the memory of that again from the third on
         if self.arguments.kind == "backward" and known.calls < 3:
             return False
-        if 2 * moving <= _bytes(inputs, _addresses(inputs)):
+        if 2 * moving <= _bytes(inputs, self._addresses(inputs)):
             return True
         return known.calls > TRIES and not known.recordings
+
+    def _addresses(self, inputs: Sequence[Any]) -> dict[int, int]:
+        tensors = {i: v for i, v in enumerate(inputs) if isinstance(v, torch.Tensor) and i not in self.uploads}
+        return {i: t.data_ptr() for i, t in tensors.items()}
 
     def _record(self, recorder: Recorder, known: _Sizes, inputs: Sequence[Any], fixed: dict[int, int]) -> Recording:
         if copied := set(self.arguments.written) - fixed.keys():
@@ -274,7 +284,10 @@ class GraphedCall:
             raise Unrecordable("little of the GPU's memory is free")
         lent = None if known.held >= 2 else {"backward": 0, "forward": LENT}.get(kind)
         policy = Results(frozenset(self.arguments.kept), lent, apart=lent == 0)
-        recording = record(recorder, self.graph, inputs, fixed, policy)
+        run: Any = self.graph
+        if self.uploads:
+            run = run.main()  # numbers lie where it reads them
+        recording = record(recorder, run, inputs, fixed, policy, self.arguments.uploads)
         if not self.arguments.asked:
             copied_out = [recording.results[i] for i in recording.copied]
             if sum(t.nbytes for t in copied_out) > COPIED[1] * self.launches or self.launches < LAUNCHES + len(
@@ -284,22 +297,28 @@ class GraphedCall:
         return recording
 
 
-def _addresses(inputs: Sequence[Any]) -> dict[int, int]:
-    return {i: v.data_ptr() for i, v in enumerate(inputs) if isinstance(v, torch.Tensor)}
-
-
 def _bytes(inputs: Sequence[Any], which: Iterable[int]) -> int:
     return sum(inputs[i].nbytes for i in which)
 
 
 def graphed(run: Run, arguments: Arguments, calls: Iterable[Call], launches: int = LAUNCHES) -> GraphedCall:
     """`run`, which makes `calls`, as part of so many launches, to be recorded. Raises Unrecordable where one of them
-    cannot be.
+    cannot be, or numbers are read in the CPU's memory.
     """
+    if set(arguments.uploads) - set(getattr(run, "uploads", ())):
+        raise Unrecordable("it reads a number in the CPU's memory")
     for call in calls:
         if call.name in _WAITING or "unique" in call.name or not call.name.startswith(("aten.", "lamella.")):
             raise Unrecordable(f"{call.name} may wait for the GPU, at {call.line}")
     return GraphedCall(run, arguments, launches)
+
+
+def _on_cpu(module: ModuleOp) -> int:
+    """How many tensors of the CPU there are."""
+    blocks = [f.body.block for f in module.ops if isinstance(f, FuncOp)]
+    ops = [o for block in blocks for o in all_ops(block)]
+    values = [*(a for block in blocks for a in block.args), *(r for o in ops for r in o.results)]
+    return sum(isinstance(v.type, TensorType) and v.type.device == "cpu" for v in values)
 
 
 def _is_found(result: SSAValue) -> bool:

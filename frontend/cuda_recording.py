@@ -53,6 +53,10 @@ class Recorder(Protocol):
         """Whether much of the GPU's memory is free: what a recording has stays taken."""
         ...
 
+    def number(self, value: torch.Tensor) -> torch.Tensor:
+        """Memory of the GPU with a number of the CPU."""
+        ...
+
     def reads(self, t: torch.Tensor) -> bool:
         """Whether replays read a tensor: what lies in the CPU's memory is read when they are recorded."""
         ...
@@ -119,6 +123,9 @@ class CudaRecorder:
         free += torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
         return 4 * free >= total
 
+    def number(self, value: torch.Tensor) -> torch.Tensor:
+        return torch.full((), value.item(), dtype=value.dtype, device=torch.device("cuda", self.device))
+
     def reads(self, t: torch.Tensor) -> bool:
         return t.is_cuda
 
@@ -150,6 +157,8 @@ class Recording:
     """Inputs that are read where they are, with their addresses."""
     buffers: Mapping[int, torch.Tensor]
     """What the others are copied to."""
+    numbers: Mapping[int, torch.Tensor]
+    """What those are written to that are numbers of the CPU."""
     copied: frozenset[int]
     """Results that the caller gets copies of."""
     kept: Sequence[tuple[Any, int]]
@@ -172,6 +181,8 @@ class Recording:
     def run(self, inputs: Sequence[Any]) -> tuple[torch.Tensor, ...]:
         if self.buffers:
             _torch._foreach_copy_(list(self.buffers.values()), [inputs[i] for i in self.buffers])
+        for i, buffer in self.numbers.items():
+            buffer.fill_(inputs[i].item())  # the GPU is not waited for, as a copy of the CPU's memory would
         self.replay()
         return tuple(t.clone() if i in self.copied else t.detach() for i, t in enumerate(self.results))
 
@@ -182,9 +193,12 @@ def record(
     inputs: Sequence[Any],
     fixed: Mapping[int, int],
     policy: Results,
+    uploads: Sequence[int] = (),
 ) -> Recording:
-    """A call of `graph` with inputs like these, of which those in `fixed` stay. Raises Unrecordable or RuntimeError."""
-    tensors = {i: v for i, v in enumerate(inputs) if isinstance(v, torch.Tensor)}
+    """A call of `graph` with inputs like these, of which those in `fixed` stay, and those of `uploads`, which are
+    numbers of the CPU, are read on the GPU. Raises Unrecordable or RuntimeError.
+    """
+    tensors = {i: v for i, v in enumerate(inputs) if isinstance(v, torch.Tensor) and i not in uploads}
     if elsewhere := [i for i, t in tensors.items() if not recorder.reads(t)]:
         raise Unrecordable(f"input {elsewhere[0]} is in the CPU's memory")
     moving = {i: t for i, t in tensors.items() if i not in fixed}
@@ -192,21 +206,23 @@ def record(
         buffers = {
             i: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for i, t in moving.items()
         }
+        numbers = {i: recorder.number(inputs[i]) for i in uploads}
     for i, buffer in buffers.items():
         buffer.copy_(inputs[i])  # an error where elements share memory
-    given = [buffers.get(i, value) for i, value in enumerate(inputs)]
+    static = buffers | numbers
+    given = [static.get(i, value) for i, value in enumerate(inputs)]
     replay, results = recorder.record(lambda: graph(list(given)), bool(policy.kept) or policy.lent is not None)
     if any(isinstance(t, torch.Tensor) and not recorder.reads(t) for t in results):
         raise Unrecordable("a result is in the CPU's memory")
-    theirs = {_address(v) for i, v in enumerate(given) if isinstance(v, torch.Tensor) and i not in buffers}
-    copied = _copied(results, theirs | {_address(b) for b in buffers.values()}, policy)
+    theirs = {_address(v) for i, v in enumerate(given) if isinstance(v, torch.Tensor) and i not in static}
+    copied = _copied(results, theirs | {_address(b) for b in static.values()}, policy)
     own = {i: _address(t) for i, t in enumerate(results) if i not in copied and t.numel() and _address(t) not in theirs}
     first = {address: i for i, address in reversed(own.items())}
     storages = {i: results[i].untyped_storage() for i in first.values()}
     counted = {i: (storage, _tensors(storage)) for i, storage in storages.items()}
     kept = [c for i, c in counted.items() if i in policy.kept]
     lent = [c for i, c in counted.items() if i not in policy.kept]
-    return Recording(replay, results, fixed, buffers, copied, kept, lent)
+    return Recording(replay, results, fixed, buffers, numbers, copied, kept, lent)
 
 
 def _copied(results: Sequence[Any], inputs: set[int], policy: Results) -> frozenset[int]:

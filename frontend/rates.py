@@ -16,8 +16,6 @@ def mark_rates(optimizer: torch.optim.Optimizer, seen: MutableMapping[str, Any])
     """Tells TorchDynamo that the rates of an optimizer, one of whose methods is compiled, change from call to call.
     `seen` is what it knows of the values that the method was called with, by their sources.
     """
-    if any(p.device.type != "cpu" for group in optimizer.param_groups for p in group["params"]):
-        return  # a CUDA graph reads no number of the CPU: what has a constant rate is recorded
     from torch._dynamo.pgo import FrameStateSizeEntry, auto_dynamic
 
     for number, group in enumerate(optimizer.param_groups):

@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 
 from ..dialects.aten import AtenOp
 from ..dialects.flow import bodies
-from ..dialects.tensor import TensorType
+from ..dialects.tensor import TensorType, is_number
 from .aten_to_prims import RULES
 from .float_expressions import copied
 
@@ -36,8 +36,8 @@ def _move(block: Block) -> int:
     for op in list(block.ops):
         if not isinstance(op, AtenOp) or op.name not in RULES:
             continue
-        numbers = [v for v in op.operands if _is_number(v)]
-        met = {v.type.device for v in op.operands if isinstance(v.type, TensorType) and not _is_number(v)}
+        numbers = [v for v in op.operands if is_number(v.type)]
+        met = {v.type.device for v in op.operands if isinstance(v.type, TensorType) and not is_number(v.type)}
         made = {r.type.device for r in op.results if isinstance(r.type, TensorType)}
         if not numbers or len(met) != 1 or not made <= met or (device := met.pop()) == "cpu":
             continue
@@ -47,7 +47,3 @@ def _move(block: Block) -> int:
                 there[v, device] = copy.results[0]
         op.operands = [there.get((v, device), v) for v in op.operands]
     return len(there)
-
-
-def _is_number(v: SSAValue) -> bool:
-    return isinstance(v.type, TensorType) and v.type.rank == 0 and v.type.device == "cpu"

@@ -54,6 +54,7 @@ def pipeline(
             "prims-to-loop",
             f"loop-fuse{{{gpu.machine if gpu else machine}{whole}}}",
             "inline-calls",
+            *(["upload-numbers"] if gpu else []),
             f"share-kernels{{l2={target.l2} l3={target.l3}}}",
             f"loop-schedule{{{vectors} {machine} amx={str(target.has_amx).lower()}{pairs}{whole}}}",
             f"launch-together{{keep={target.l2}}}",

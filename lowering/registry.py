@@ -31,6 +31,7 @@ PASSES: dict[str, str] = {
     "prims-to-loop": f"{_HERE}.prims_to_loop:PrimsToLoop",
     "loop-fuse": f"{_HERE}.loop_fuse:LoopFuse",
     "inline-calls": f"{_HERE}.inline_calls:InlineCalls",
+    "upload-numbers": f"{_HERE}.upload_numbers:UploadNumbers",
     "share-kernels": f"{_HERE}.share_kernels:ShareKernels",
     "loop-schedule": f"{_HERE}.loop_schedule:LoopSchedule",
     "launch-together": f"{_HERE}.launch_together:LaunchTogether",

@@ -1,0 +1,98 @@
+"""A recorder that has no GPU: it runs a call again, into the results of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from lamella.frontend.cuda_graphs import Arguments, GraphedCall
+
+
+def at_the_same_place(value: Any) -> Any:
+    """A tensor with the memory of another, which does not keep that alive."""
+    if not isinstance(value, torch.Tensor) or not value.numel():
+        return value
+    storage, device = value.untyped_storage(), torch.device("cpu")
+    same = torch._C._construct_storage_from_data_pointer(storage.data_ptr(), device, storage.nbytes())
+    empty = torch.empty(0, dtype=value.dtype)
+    return empty.set_(same, value.storage_offset(), value.shape, value.stride())  # type: ignore[call-overload]
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.recorded = self.replayed = self.ordered = self.failures = 0
+        self.owned = 0
+        self.capturing = False
+        self.waits = self.room = True
+        self.written: list[torch.Tensor] = []
+        """Tensors that a call writes, which recording it does not."""
+
+    def record(self, run: Callable[[], Sequence[Any]], own: bool) -> tuple[Callable[[], None], Sequence[Any]]:
+        self.recorded += 1
+        self.owned += own
+        before = [t.clone() for t in self.written]
+        results = run()
+        for t, value in zip(self.written, before, strict=True):
+            t.copy_(value)
+        for cell in run.__closure__ or ():  # type: ignore[attr-defined]
+            if isinstance(cell.cell_contents, list):
+                # a recording knows addresses, it does not hold tensors
+                cell.cell_contents[:] = map(at_the_same_place, cell.cell_contents)
+
+        def replay() -> None:
+            self.replayed += 1
+            for old, new in zip(results, run(), strict=True):
+                old.copy_(new)
+
+        return replay, results
+
+    def ready(self) -> bool:
+        return not self.capturing
+
+    def order(self) -> None:
+        self.ordered += 1
+
+    def idle(self) -> bool:
+        return self.waits
+
+    def roomy(self) -> bool:
+        return self.room
+
+    def number(self, value: torch.Tensor) -> torch.Tensor:
+        return value.clone()
+
+    def reads(self, t: torch.Tensor) -> bool:
+        return t.dtype != torch.float64
+
+
+class Graphed(GraphedCall):
+    fake: Recorder
+
+    def recorder(self) -> Recorder:
+        return self.fake
+
+
+class Recordable:
+    """A graph that takes numbers of the CPU, and its `main`, which takes them on the GPU."""
+
+    def __init__(self, run: Callable[[list[Any]], Sequence[Any]], uploads: Sequence[int]) -> None:
+        self.run, self.uploads = run, uploads
+
+    def __call__(self, inputs: list[Any]) -> Sequence[Any]:
+        return self.run(inputs)
+
+    def main(self) -> Callable[[list[Any]], Sequence[Any]]:
+        return self.run
+
+
+def graph_of(run: Callable[[list[Any]], Sequence[Any]], **arguments: Any) -> Graphed:
+    def boxed(inputs: list[Any]) -> Sequence[Any]:
+        given = list(inputs)
+        inputs.clear()
+        return run(given)
+
+    call = Graphed(Recordable(boxed, arguments.get("uploads", ())), Arguments(0, **arguments), launches=9)
+    call.fake = Recorder()
+    return call

@@ -1,0 +1,137 @@
+"""Training with recorded graphs: what a forward keeps for its backward, and whose gradients are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from lamella.frontend.cuda_graphs import WATCHED
+
+from .recorder import graph_of
+
+
+class Training:
+    """sum((x @ w)^2), its forward and backward recorded; the forward keeps x @ w."""
+
+    def __init__(self, asked: bool = True) -> None:
+        forward: Any = lambda v: ((y := v[0] @ v[1]).square().sum(), y)  # noqa: E731
+        self.forward = graph_of(forward, kept=(1,), kind="forward", asked=asked)
+        self.backward = graph_of(lambda v: (v[0].t() @ (2 * v[1]) * v[2],), kind="backward", asked=asked)
+        self.w = torch.randn(4, 3, requires_grad=True)
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        training = self
+
+        class Function(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, w: torch.Tensor) -> torch.Tensor:
+                loss, y = training.forward([x, w.detach()])
+                ctx.save_for_backward(y)
+                return loss
+
+            @staticmethod
+            def backward(ctx: Any, *grads: Any) -> Any:
+                return training.backward([x, ctx.saved_tensors[0], grads[0].clone()])[0]
+
+        return Function.apply(self.w)  # type: ignore[no-any-return]
+
+    def wanted(self, *inputs: torch.Tensor) -> torch.Tensor:
+        w = self.w.detach().clone().requires_grad_()
+        sum((x @ w).square().sum() for x in inputs).backward()  # type: ignore[union-attr]
+        assert w.grad is not None
+        return w.grad
+
+    @property
+    def replayed(self) -> tuple[int, int]:
+        return self.forward.fake.replayed, self.backward.fake.replayed
+
+
+def test_training() -> None:
+    """What the forward keeps is not copied, nor are gradients that die before the next call."""
+    step, x = Training(), torch.randn(5, 4)
+    for _ in range(6):
+        step.w.grad = None
+        step(x).backward()
+        torch.testing.assert_close(step.w.grad, step.wanted(x))
+        with torch.no_grad():
+            step.w -= 0.01 * step.w.grad  # type: ignore[operator]
+    assert step.replayed[0] == 5 and step.replayed[1] >= 4
+    (recording,) = next(iter(step.forward.sizes.values())).recordings
+    assert recording.copied == {0}
+    (recording,) = next(iter(step.backward.sizes.values())).recordings
+    assert not recording.copied and list(recording.buffers) == [2]
+
+
+def test_training_that_nobody_asked_for() -> None:
+    """It is recorded where the GPU waits for it and has room; a backward after its forward, whose results stay then."""
+    step, x = Training(asked=False), torch.randn(5, 4)
+    for i in range(4 * WATCHED):
+        step.w.grad = None
+        step(x).backward()
+        torch.testing.assert_close(step.w.grad, step.wanted(x))
+        assert step.replayed[0] == max(i - 1 - WATCHED, 0)
+    assert step.replayed[1] > WATCHED
+    for call in (step.forward, step.backward):
+        # Gradients may lie at another address in a later call, which is another recording.
+        assert call.fake.owned == call.fake.recorded > 0
+
+    step = Training(asked=False)
+    step.forward.fake.room = False
+    for _ in range(2 * WATCHED + 2):
+        step.w.grad = None
+        step(x).backward()
+        torch.testing.assert_close(step.w.grad, step.wanted(x))
+    assert step.forward.given_up and not step.backward.given_up
+
+
+def test_a_large_result_of_a_forward() -> None:
+    """It is not copied, while nobody has it at the next call."""
+    call, w = graph_of(lambda v: (v[0] * 2, v[0][:1] + 1), kind="forward"), torch.ones(1 << 20)
+    for i in range(6):
+        w += 1
+        y, z = call([w])
+        assert float(y[5]) == 2 * (i + 2) and float(z) == i + 3
+        del y
+    (recording,) = next(iter(call.sizes.values())).recordings
+    assert recording.copied == {1} and call.fake.replayed > 2
+    kept = [(float(w[0]), call([w])[0])]
+    for _ in range(8):
+        w += 1
+        kept.append((float(w[0]), call([w])[0]))
+    assert all(float(y[7]) == 2 * v for v, y in kept)
+    (recording,) = next(iter(call.sizes.values())).recordings
+    assert recording.copied == {0, 1}
+
+
+def test_two_forwards_before_the_backwards() -> None:
+    """What the first has kept is in use, so the second is not replayed."""
+    step = Training()
+    x, y = (torch.randn(5, 4) for _ in range(2))
+    for _ in range(6):
+        step.w.grad = None
+        losses = [step(x), step(y)]
+        for loss in reversed(losses):
+            loss.backward()
+        torch.testing.assert_close(step.w.grad, step.wanted(x, y))
+    assert step.replayed[0] > 3
+
+
+def test_gradients_that_are_added_up() -> None:
+    """They are in use at the next call: after two of these, copies are given."""
+    step, x = Training(), torch.randn(5, 4)
+    for n in range(24):
+        if n % 2 == 0:
+            step.w.grad = None
+        step(x).backward()
+        torch.testing.assert_close(step.w.grad, step.wanted(*[x] * (n % 2 + 1)))
+    (recording,) = next(iter(step.backward.sizes.values())).recordings
+    assert recording.copied == {0} and step.backward.fake.replayed > 4
+
+
+def test_gradients_of_one_memory() -> None:
+    """Of two results with the same memory each is a copy."""
+    call, w, g = graph_of(lambda v: ((y := v[0] * v[1]), y), kind="backward"), torch.randn(90), torch.randn(9)
+    for _ in range(5):
+        a, b = call([w[:9], g])
+        assert (torch.equal(a, w[:9] * g) and a.data_ptr() != b.data_ptr()) or call.fake.replayed == 0
