@@ -28,6 +28,7 @@ from .torch_compat import (
     OutputCode,
     TorchDynamoException,
     aot_compile,
+    assumed_floats,
     cached,
     hold_cached,
     leaves_nothing_to_do,
@@ -127,6 +128,8 @@ class Backend:
         """What the partition told about the graph whose forward is compiled next."""
         self.graphs = 0
         """How many graphs AOTAutograd has given to `compile_graph`."""
+        self.assumed: dict[str, str] = {}
+        """What torch had assumed of floats before AOTAutograd traced the graph."""
         self.forward_outputs = 0
         """How many outputs of that forward are the program's; the others are the backward's."""
 
@@ -150,9 +153,11 @@ class Backend:
         try:
             if not self.cacheable:
                 return entry(compile, graph.forward, example_inputs)
-            # What AOTAutograd's key must contain beside the graph: the compiler and what it was asked for.
+            # What AOTAutograd's key must contain beside the graph: the compiler, what it was asked for, and what was
+            # assumed of floats: it looks whether sizes are right.
             asked = replace(self.options, timing=False)
-            tag = hashlib.sha256(f"{self.version}|{asked!r}".encode()).hexdigest()[:32]
+            self.assumed = assumed_floats()
+            tag = hashlib.sha256(f"{self.version}|{asked!r}|{self.assumed}".encode()).hexdigest()[:32]
             with cached(f"lamella-{tag}"):
                 return entry(compile, graph.forward, example_inputs, says_all(graph))
         except NotFunctional as error:
@@ -224,7 +229,7 @@ class Backend:
         run, recording = self._recorded(kind, compilation, plan, recipe)
         self.tell(kind, graph, compilation, "", recording, with_rest(steps | compilation.times, whole["all"]))
         direct = kind == "inference" and leaves_nothing_to_do(graph)
-        stays = _stays(graph, compilation.calls)
+        stays = self._stays(graph, compilation.calls)
         versions = written_versions() if direct else None
         compiled = CompiledGraph(run, recipe, imported.constants, versions, written, stays)
         if kind == "backward" and self.cacheable and (release := hold_cached()) is not None:
@@ -297,6 +302,16 @@ class Backend:
         log.info("a graph is not recorded as a CUDA graph: %s", plan)
         return compilation.graph, f"not recorded as a CUDA graph: {plan}"
 
+    def _stays(self, graph: GraphModule, calls: Iterable[Call]) -> str:
+        """Why a compiled graph is not kept: what it calls is found among the objects of this process, AOTAutograd calls
+        it without its tokens once it is in the cache (torch 2.13), or a value that its key has not was assumed.
+        """
+        if any(call.name == "lamella.triton_kernel" for call in calls):
+            return "it calls kernels of the user's"
+        if assumed_floats() != self.assumed:
+            return "it is for some values of a float"
+        return "tokens order its calls" if any(node.target is with_effects for node in graph.graph.nodes) else ""
+
     def tell(
         self,
         kind: str,
@@ -325,15 +340,6 @@ def with_settings(options: Options) -> Options:
         except RuntimeError:  # it is set in torch's other way, for each backend
             found["tf32"] = torch.backends.cuda.matmul.fp32_precision == "tf32"
     return replace(options, **found) if found else options
-
-
-def _stays(graph: GraphModule, calls: Iterable[Call]) -> str:
-    """Why a compiled graph is not kept: what it calls is found among the objects of this process, or AOTAutograd calls
-    it without its tokens once it is in the cache (torch 2.13).
-    """
-    if any(call.name == "lamella.triton_kernel" for call in calls):
-        return "it calls kernels of the user's"
-    return "tokens order its calls" if any(node.target is with_effects for node in graph.graph.nodes) else ""
 
 
 def _input_names(graph: GraphModule) -> list[str]:

@@ -64,6 +64,7 @@ __all__ = [
     "TangentAOTInput",
     "TorchDynamoException",
     "aot_compile",
+    "assumed_floats",
     "autocast_enabled",
     "cached",
     "forward_metadata",
@@ -84,6 +85,19 @@ __all__ = [
 def symbol_hints(shape_env: Any) -> dict[str, int]:
     """The sizes seen when tracing, by symbol name."""
     return {symbol.name: int(value) for symbol, value in shape_env.backed_var_to_val.items() if value.is_Integer}
+
+
+def assumed_floats() -> dict[str, str]:
+    """The floats that are symbols in what is being compiled, but of which torch has assumed something, with what they
+    are now.
+    """
+    context = TracingContext.try_get()
+    env: Any = getattr(context and context.fake_mode, "shape_env", None)
+    if env is None:
+        return {}
+    expressions = [*(guard.expr for guard in env.guards), *env.replacements]
+    symbols = {s for e in expressions for s in e.free_symbols if s.name.startswith("zf")}
+    return {s.name: str(env.backed_var_to_val.get(s)) for s in sorted(symbols, key=str)}
 
 
 def is_plain_tensor(value: torch.Tensor) -> bool:

@@ -187,7 +187,7 @@ def decompose(b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> 
     new = set(b.ops[mark:])
     finished: list[SSAValue] = []
     for value, r in zip(values, op.results, strict=True):
-        if isinstance(r.type, NoneType):
+        if isinstance(r.type, NoneType) or (value is None and not r.uses):  # nobody asks for it
             finished.append(r)
             continue
         assert isinstance(value, Value), f"{op.name}: no value for a result"

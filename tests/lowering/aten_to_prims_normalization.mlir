@@ -110,3 +110,13 @@ func.func @batch_norm_on_a_gpu(%x: !sym.t<[3, 2, 4], f32, device=cuda:0>, %m: !s
   %y, %saved, %rstd, %m1, %v1 = aten._native_batch_norm_legit_functional(%x, none, none, %m, %v, false, 0.1, 1e-5) : (!sym.t<[3, 2, 4], f32, device=cuda:0>, !sym.t<[2], f32, device=cuda:0>, !sym.t<[2], f32, device=cuda:0>) -> (!sym.t<[3, 2, 4], f32, device=cuda:0>, !sym.t<[2], f32, device=cuda:0>, !sym.t<[2], f32, device=cuda:0>, !sym.t<[2], f32, device=cuda:0>, !sym.t<[2], f32, device=cuda:0>)
   func.return %saved, %rstd : !sym.t<[2], f32, device=cuda:0>, !sym.t<[2], f32, device=cuda:0>
 }
+
+// A result that nobody asks for has a type where sizes are symbols: torch says so.
+// CHECK-LABEL: func.func @batch_norm_of_parameters_alone(
+// CHECK-NOT: aten.
+// CHECK: [[B:%\w+]] = prims.reduce %g {kind = sum, dims = [0]}
+// CHECK: func.return {{%\w+}}, [[B]]
+func.func @batch_norm_of_parameters_alone(%g: !sym.t<[s0, 5], f32>, %x: !sym.t<[s0, 5], f32>, %w: !sym.t<[5], f32>, %m: !sym.t<[5], f32>, %r: !sym.t<[5], f32>) -> (!sym.t<[5], f32>, !sym.t<[5], f32>) {
+  %0, %1, %2 = aten.native_batch_norm_backward(%g, %x, %w, none, none, %m, %r, true, 1e-5, [false, true, true]) : (!sym.t<[s0, 5], f32>, !sym.t<[s0, 5], f32>, !sym.t<[5], f32>, !sym.t<[5], f32>, !sym.t<[5], f32>) -> (!sym.t<[s0, 5], f32>, !sym.t<[5], f32>, !sym.t<[5], f32>)
+  func.return %1, %2 : !sym.t<[5], f32>, !sym.t<[5], f32>
+}

@@ -75,6 +75,17 @@ def test_a_float_is_a_symbol(name: str) -> None:
 
 
 @pytest.mark.usefixtures("fresh")
+def test_a_float_that_torch_takes_for_a_constant() -> None:
+    """AOTAutograd finds the graph of another value in its cache: it compares what TorchDynamo traced, where the float
+    is a symbol, and sizes.
+    """
+    compiled = torch.compile(lambda xs, p: foreach._foreach_norm(xs, p), backend="lamella")
+    xs = [torch.randn(4, 4), torch.randn(7)]
+    for p in (2.0, 1.0, 0.5, 3.0, 0.0, 1.5):
+        torch.testing.assert_close(compiled(xs, p), foreach._foreach_norm(xs, p))
+
+
+@pytest.mark.usefixtures("fresh")
 def test_values_that_are_not_finite() -> None:
     compiled = torch.compile(lambda x, s: (x * s, torch.add(x, x, alpha=s)), backend="lamella")
     x = torch.tensor([0.0, 1.0, -2.0])
