@@ -1,5 +1,5 @@
-"""loop (kernels) to itself: kernels that do the same to every element of tensors of different lengths become one, which
-takes the length.
+"""loop (kernels) to itself: kernels that do the same with other elements of a tensor become one (`share_places`), and
+so do those that do the same to every element of tensors of different lengths, which takes the length.
 
 Before: kernels of one parallel dim of a fixed extent, `grid [d0 = 4096]`, over tensors of that length and single
 numbers, beside others, which are left. After: where several differ in that alone, one of them with `sizes [s0]` and
@@ -27,6 +27,7 @@ from .fuse_cost import Hints
 from .kernel_cost import annotate
 from .loop_fuse import fused_location
 from .schedule_access import collapse
+from .share_places import share_places
 
 MULTIPLE = 16
 """What lengths are told apart by: memory is moved in pieces of so many elements at most."""
@@ -40,7 +41,10 @@ _Form: TypeAlias = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class ShareKernels(ModulePass):
-    """Make one kernel of those that differ in a length. `l2` and `l3` are cache sizes in bytes."""
+    """Make one kernel of those that differ in a length, or in which elements they read.
+
+    `l2` and `l3` are cache sizes in bytes.
+    """
 
     name = "share-kernels"
 
@@ -50,23 +54,23 @@ class ShareKernels(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         hints = Hints(size_hints(op))
+        named = share_places([k for k in op.ops if isinstance(k, KernelOp)])
         forms: dict[_Form, list[KernelOp]] = {}
         for kernel in [k for k in op.ops if isinstance(k, KernelOp) and not len(k.sizes)]:
             if all(o.name.startswith(_OPS) for o in kernel.body.block.ops):
                 collapse(kernel, hints)
                 if (form := self._form(kernel)) is not None:
                     forms.setdefault(form, []).append(kernel)
-        named: dict[str, tuple[str, int]] = {}
         for (_, multiple, _), kernels in forms.items():
             if len(kernels) > 1:
                 for kernel in kernels:
-                    named[kernel.sym_name.data] = (kernels[0].sym_name.data, length(kernel) // multiple)
+                    named[kernel.sym_name.data] = (kernels[0].sym_name.data, [length(kernel) // multiple])
                 _unite(kernels, multiple)
         for launch in op.walk() if named else ():
             if isinstance(launch, LaunchOp) and launch.callee in named:
-                name, size = named[launch.callee]
+                name, sizes = named[launch.callee]
                 launch.properties["kernel"] = SymbolRefAttr(name)
-                launch.properties["sizes"] = IndexAttr.get([size])
+                launch.properties["sizes"] = IndexAttr.get([*launch.sizes, *sizes])
         self.statistics["kernels dropped"] = len(named) - len({name for name, _ in named.values()})
         decisions = op.attributes.get("lamella.decisions")
         if named and isinstance(decisions, ArrayAttr):

@@ -90,6 +90,27 @@ def test_launches_that_need_not_wait() -> None:
     assert {(launch.stream, launch.device) for launch in gpu.launches} == {(100, 0)}
 
 
+def test_elements_of_a_tensor(gpu: InterpretedGpu) -> None:
+    """Kernels that read other elements of a tensor are one, which is told which."""
+    t, w, k, e = on(S0, 6, 16), on(S0, 16, 16), on(S0, 5), on(S0)
+    lines, last = list[str](), "%x"
+    for i in (1, 3, 4):
+        lines += [
+            f"%k{i} = aten.select.int(%k, 0, {i}) : ({k}) -> {e}",
+            f"%y{i} = aten.mul.Tensor({last}, %k{i}) : ({t}, {e}) -> {t}",
+            f"%z{i} = aten.mm(%y{i}, %w) : ({t}, {w}) -> {t}",
+        ]
+        last = f"%z{i}"
+    body = "\n".join([*lines, f"func.return {last} : {t}"])
+    graph = compiled(gpu, f"func.func @main(%x: {t}, %w: {w}, %k: {k}) -> {t} {{\n{body}\n}}")
+    x, weight, factors = torch.randn(6, 16), torch.randn(16, 16), torch.randn(5)
+    (found,) = gpu.run(graph, [x, weight, factors])
+    for i in (1, 3, 4):
+        x = (x * factors[i]) @ weight
+    torch.testing.assert_close(found, x)
+    assert len(graph.meta.kernels) == 1 and len(gpu.launches) == 3
+
+
 def test_no_points_no_launches(gpu: InterpretedGpu) -> None:
     graph = compiled(gpu, rows())
     q, z = gpu.run(graph, [torch.randn(0, 16), torch.randn(16, 16)])
