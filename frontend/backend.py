@@ -130,6 +130,8 @@ class Backend:
         """How many graphs AOTAutograd has given to `compile_graph`."""
         self.assumed: dict[str, str] = {}
         """What torch had assumed of floats before AOTAutograd traced the graph."""
+        self.parting = False
+        """Whether the partition has begun and not ended."""
         self.forward_outputs = 0
         """How many outputs of that forward are the program's; the others are the backward's."""
 
@@ -149,7 +151,7 @@ class Backend:
         def compile() -> Callable[..., Any]:
             return aot_compile(graph, example_inputs, *compilers, partition=self.partition)
 
-        count = self.graphs
+        count, self.parting = self.graphs, False
         try:
             if not self.cacheable:
                 return entry(compile, graph.forward, example_inputs)
@@ -164,7 +166,8 @@ class Backend:
             reason = f"AOTAutograd cannot express the aliases of this program: {error}"
         except UNEXPRESSED as error:
             # Before the first graph is given to us, only our partition runs: with `strict`, its bugs are errors.
-            if self.graphs > count or self.options.strict or isinstance(error, TorchDynamoException):
+            own = self.options.strict and self.parting
+            if self.graphs > count or own or isinstance(error, TorchDynamoException):
                 raise
             said = str(error).strip() or type(error).__name__
             reason = f"AOTAutograd does not take this program: {said.splitlines()[0]}"
@@ -183,7 +186,10 @@ class Backend:
         self.forward_outputs = settings["num_fwd_outputs"]
         exact = self.options.numerics == "eager" or self.options.batch_invariant
         eagers = self.options.random == "eager"
-        return partitioner(self.options.activation_memory_budget, tell, exact, eagers)(joint, inputs, **settings)
+        self.parting = True
+        parts = partitioner(self.options.activation_memory_budget, tell, exact, eagers)(joint, inputs, **settings)
+        self.parting = False
+        return parts
 
     def compiler(self, kind: str, names: Sequence[str], state: Collection[int] = ()) -> Callable[..., Any]:
         def compile_graph(graph: GraphModule, example_inputs: Sequence[Any]) -> OutputCode:

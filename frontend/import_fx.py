@@ -150,7 +150,8 @@ class Importer:
 
     def value_type(self, node: Node) -> Attribute:
         value = node.meta.get("val")
-        if isinstance(value, torch.Tensor) and is_plain_tensor(value) and is_marked(value):
+        marked = isinstance(value, torch.Tensor) and is_plain_tensor(value) and is_marked(value)
+        if marked and not node.name.startswith(_GRADIENT):  # of which only the numbers matter
             raise UnsupportedGraph(f"node {node.name}: a conjugate or negative view has no type here")
         try:
             return self.types.of(value)
@@ -389,6 +390,8 @@ class Importer:
 _SCALARS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
 _FLOAT = "zf"
 """How it names a float of the program, which is read from a tensor that TorchDynamo passes it in."""
+_GRADIENT = "tangents_"
+"""How AOTAutograd names the gradients that a backward is given."""
 _STORAGE_OFFSET = aten.sym_storage_offset.default
 _SIZE_OPS = frozenset(
     overload

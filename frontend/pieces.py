@@ -67,6 +67,8 @@ def in_pieces(graph: GraphModule) -> Pieces | None:
     if all(n in reasons or n.target is operator.getitem for n in calls):
         return None
     turns = _turns(calls, reasons)
+    for node in sorted(calls, key=turns.__getitem__):  # the order of the pieces is that of their first calls
+        graph.graph.output_node().prepend(node)
     split = split_module(graph, torch.nn.Module(), turns.__getitem__, keep_original_order=True)
     named = {n: m for n, m in split.named_children() if isinstance(m, GraphModule) and n.startswith("submod_")}
     native = {n: m for n, m in named.items() if int(n.removeprefix("submod_")) % 2 == 0}

@@ -88,3 +88,12 @@ def test_writes_stay_behind_what_reads() -> None:
         ("submod_2", ["add.Tensor", "copy_.default"]),
     ]
     assert list(pieces.native) == ["submod_0", "submod_2"]
+
+
+def test_a_call_that_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: Tensor, y: Tensor, p: Tensor) -> Tensor:
+        return torch.cond(p, lambda a: a.sin(), lambda a: a.tan(), (x,)) * y.exp()
+
+    monkeypatch.delitem(import_flow.HOPS, "cond")  # as if it had no form
+    x, y, p = torch.randn(8), torch.randn(8), torch.tensor(True)
+    torch.testing.assert_close(torch.compile(f, backend="lamella", fullgraph=True)(x, y, p), f(x, y, p))

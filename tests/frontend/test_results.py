@@ -61,6 +61,19 @@ def test_a_gradient_that_is_a_conjugate(step: int) -> None:
         torch.testing.assert_close(torch.autograd.grad(f(x), x, w), torch.autograd.grad(squares(x), x, w))
 
 
+@pytest.mark.parametrize("expanded", [False, True])
+def test_a_gradient_that_was_traced_as_a_conjugate(expanded: bool) -> None:
+    def f(x: Tensor) -> tuple[Tensor, Tensor]:
+        return (x * 2).conj(), x.cumsum(0)
+
+    x = torch.randn(3, 4, dtype=torch.complex64, requires_grad=True)
+    g = lamella.compile(f, fullgraph=True)
+    for marked in (True, False):
+        w = torch.randn(1, 4, dtype=torch.complex64).expand(3, 4) if expanded else torch.randn(3, 4) * 1j
+        w = w.conj() if marked else w
+        torch.testing.assert_close(torch.autograd.grad(g(x)[0], x, w), torch.autograd.grad(f(x)[0], x, w))
+
+
 def test_a_gradient_that_is_marked_as_negative() -> None:
     x, w = torch.randn(4, 7, requires_grad=True), torch.randn(4, dtype=torch.complex64)
     f = lamella.compile(squares, fullgraph=True)
