@@ -1,26 +1,32 @@
-"""What torch 2.11 says wrongly of results when it traces with fake tensors: indices, counts and sums have the dtype
-of the input there, and of `_unique`, in the derivative of `index_fill`, it says the size that zeros give. What flash
-attention keeps for its derivative is f32 there, of f64 too. Norms keep a dim of one element that is counted from the
-end, and `zero` gives other strides than its input's. torch 2.13 says what the operators give.
+"""What torch says wrongly of results when it traces with fake tensors: the strides of what is indexed, rolled,
+combined by logic, or of the derivative of softplus.
+
+And what torch 2.11 does: indices, counts and sums have the dtype of the input there, and of `_unique`, in the
+derivative of `index_fill`, it says the size that zeros give. What flash attention keeps for its derivative is f32
+there, of f64 too. Norms keep a dim of one element that is counted from the end, and `zero` gives other strides than its
+input's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
 import torch
 from torch import _meta_registrations
+from torch import _prims_common as _prims
 from torch._refs.linalg import vector_norm
 from torch._subclasses import FakeTensorMode
 from torch._subclasses import fake_impls as _fake_impls
+from torch.fx.experimental.symbolic_shapes import guard_or_false, statically_known_true
 
 _aten: Any = torch.ops.aten
 _kernels: Any = _fake_impls
 _metas: Any = _meta_registrations
-_IS_WRONG = torch.__version__ < "2.13"
+_FakeMode: Any = FakeTensorMode
+_IS_OLD = torch.__version__ < "2.13"
 _KERNELS: dict[Any, Callable[..., Any]] = _kernels.op_implementations_dict
 
 
@@ -28,37 +34,103 @@ def _as(t: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return t if t.dtype == dtype else t.new_empty(t.shape, dtype=dtype)
 
 
-def _values_first(results: Any, weights: Any) -> Any:
+Given = Mapping[str, Any]
+"""The arguments of a call by name."""
+
+
+def _values_first(results: Any, given: Given) -> Any:
     values, *rest = results
     return (values, *(_as(t, torch.int64) for t in rest))
 
 
-def _weighted(result: Any, weights: Any) -> Any:
+def _weighted(result: Any, given: Given) -> Any:
     """Sums of weights are f64, but those of f32; without weights they are counts."""
-    if weights is None:
+    if (weights := given.get("weights")) is None:
         return _as(result, torch.int64)
     return _as(result, torch.float32 if weights.dtype == torch.float32 else torch.float64)
 
 
-def _attention(results: Any, weights: Any) -> Any:
+def _attention(results: Any, given: Given) -> Any:
     values, logsumexp = results
     return values, torch.empty_like(logsumexp, dtype=torch.float64) if values.dtype == torch.float64 else logsumexp
 
 
-def _as_it_is(result: Any, weights: Any) -> Any:
-    return result
+def _indexed(result: Any, given: Given) -> Any:
+    """Its elements lie in the order of x's and of the indices', as those of any elementwise operator do; an index of
+    no dims is repeated along those of others.
+    """
+    x, indices = given["self"], list(given["indices"])
+    if any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in indices):
+        return result
+    indices += [None] * (x.dim() - len(indices))
+    places = [d for d, i in enumerate(indices) if i is not None]
+    rest = [d for d, i in enumerate(indices) if i is None]
+    first = places[0] if places == list(range(places[0], places[0] + len(places))) else 0
+    before, after = rest[:first], rest[first:]
+    common = torch.broadcast_shapes(*(indices[d].shape for d in places))
+    repeated = [indices[d].expand(common) for d in places]
+    if x.device.type == "cuda" and len({t.stride() for t in repeated}) > 1:
+        repeated = [t.contiguous() for t in repeated]
+    shape = [*(x.shape[d] for d in before), *common, *(x.shape[d] for d in after)]
+    strides = [*(x.stride(d) for d in before), *[0] * len(common), *(x.stride(d) for d in after)]
+    ones = [1] * len(before), [1] * len(after)
+    operands = [
+        x.as_strided(shape, strides),
+        *(t.reshape(ones[0] + [*common] + ones[1]).expand(shape) for t in repeated),
+    ]
+    order, _ = _prims.compute_elementwise_output_logical_to_physical_perm(*operands, _skip_checks=True)
+    dense = result.new_empty([shape[d] for d in order])
+    return _laid_out(result, dense.permute([order.index(d) for d in range(len(order))]))
+
+
+def _laid_out(result: Any, right: Any) -> Any:
+    """`right` where strides differ: a result may have numbers that are known."""
+    same = result.dim() == right.dim() and all(map(_is_same, result.stride(), right.stride()))
+    return result if same else right
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    return statically_known_true(a == b)
+
+
+def _rolled(result: Any, given: Given) -> Any:
+    """On CPUs it is `cat` of two parts, which keeps the order of images' channels unless one is empty."""
+    x, dims = given["self"], given.get("dims", ())
+    order = _prims.suggest_memory_format(x)
+    if x.device.type != "cpu" or not dims or order is torch.contiguous_format:
+        return result
+    shifts = zip(given["shifts"], dims, strict=True)
+    if any(guard_or_false(shift % x.shape[d] == 0) for shift, d in shifts):
+        return result
+    return _laid_out(result, torch.empty_like(result, memory_format=order))
+
+
+def _elementwise(*names: str) -> Callable[[Any, Given], Any]:
+    """Laid out as a sum of these arguments is."""
+
+    def mend(result: Any, given: Given) -> Any:
+        parts = [t.new_empty_strided(t.shape, t.stride(), dtype=result.dtype) for t in (given[n] for n in names)]
+        return _laid_out(result, torch.add(*parts))
+
+    return mend
 
 
 _MENDS = {
-    **{operator: _as_it_is for operator in (_aten.zero.default, _aten.linalg_vector_norm.default) if _IS_WRONG},
     _aten._unique.default: _values_first,
     _aten._unique2.default: _values_first,
     _aten.unique_dim.default: _values_first,
     _aten.unique_consecutive.default: _values_first,
     _aten.bincount.default: _weighted,
     _aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
+    _aten.index.Tensor: _indexed,
+    _aten._unsafe_index.Tensor: _indexed,
+    _aten.roll.default: _rolled,
+    _aten.logical_and.default: _elementwise("self", "other"),
+    _aten.logical_or.default: _elementwise("self", "other"),
+    _aten.logical_xor.default: _elementwise("self", "other"),
+    _aten.softplus_backward.default: _elementwise("grad_output", "self"),
 }
-"""What makes the results of a fake kernel right, by operator; it is told the weights, if the operator has any."""
+"""What makes the results of a fake kernel right, by operator; it is told the arguments."""
 
 
 def _unique(mode: Any, function: Any, x: Any, sorted: bool = True, return_inverse: bool = False) -> Any:
@@ -84,35 +156,47 @@ def _norm(
         return vector_norm(x, ord, dim and [d % max(x.dim(), 1) for d in dim], keepdim, dtype=dtype)
 
 
-_MISSING = {
-    _aten.zero.default: _zero,
-    _aten.linalg_vector_norm.default: _norm,
-    _aten._unique.default: _unique,
-    _aten._scaled_dot_product_flash_attention_for_cpu.default: _flash_attention,
+_INSTEAD = {
+    operator: kernel
+    for operator, kernel in {
+        **({_aten.zero.default: _zero, _aten.linalg_vector_norm.default: _norm} if _IS_OLD else {}),
+        _aten._unique.default: _unique,
+        _aten._scaled_dot_product_flash_attention_for_cpu.default: _flash_attention,
+    }.items()
+    if operator not in _KERNELS
 }
 """Kernels for operators that have none: theirs would be the real one, of zeros, or one of the meta device."""
 
+_run: Any = _FakeMode._dispatch_impl
+_run_or_remember: Any = _FakeMode._cached_dispatch_impl
 
-def _mended(operator: Any, mend: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    kernel = _KERNELS.get(operator) or _MISSING[operator]
-    names = [a.name for a in operator._schema.arguments]
 
-    def run(mode: Any, function: Any, *args: Any, **keywords: Any) -> Any:
-        given = {**dict(zip(names, args, strict=False)), **keywords}
-        return mend(kernel(mode, function, *args, **keywords), given.get("weights"))
+def _right(mode: Any, operator: Any, types: Any, args: Sequence[Any], keywords: Given) -> Any:
+    if operator in _INSTEAD:
+        result = _INSTEAD[operator](mode, operator, *args, **keywords)
+    else:
+        result = _run(mode, operator, types, args, keywords)
+    if operator not in _MENDS:
+        return result
+    names = (a.name for a in operator._schema.arguments)
+    with mode:
+        return _MENDS[operator](result, {**dict(zip(names, args, strict=False)), **keywords})
 
-    return run
+
+def _right_or_remembered(mode: Any, operator: Any, *others: Any) -> Any:
+    run = _right if operator in _INSTEAD or operator in _MENDS else _run_or_remember
+    return run(mode, operator, *others)
 
 
 @contextmanager
-def right_dtypes() -> Generator[None]:
+def right_fakes() -> Generator[None]:
     """A context in which these operators are traced as they are. What torch remembers of them is left alone meanwhile:
     TorchDynamo has asked before.
     """
-    known = _KERNELS.keys() | _MISSING.keys()
-    remembered: Any = {} if _IS_WRONG else FakeTensorMode.cache
+    remembered: Any = {} if _IS_OLD else FakeTensorMode.cache
     with (
-        patch.dict(_KERNELS, {o: _mended(o, mend) for o, mend in _MENDS.items() if o in known}),
+        patch.object(FakeTensorMode, "_dispatch_impl", _right),
+        patch.object(FakeTensorMode, "_cached_dispatch_impl", _right_or_remembered),
         patch.object(FakeTensorMode, "cache", remembered),
     ):
         yield

@@ -195,13 +195,15 @@ class Bounds:
             high = multiply(multiply(base, b), quotient)
             if high and all(p.get(n) == k for n, k in high.items()):
                 return self._recombine(add(subtract(p, add(high, {m: c})), multiply(base, x)))
-            # k*b*mod(floordiv(x, b), n) + k*mod(x, b) = k*mod(x, b*n)
+            # k*b*mod(y + floordiv(x, b), n) + k*mod(x, b) = k*mod(b*y + x, b*n)
             for m2, c2, a2 in mods:
-                if a2 is a or self.polynomial(a2.args[0]) != quotient:
+                inner = self.polynomial(a2.args[0])
+                if a2 is a or not quotient or any(inner.get(n) != k for n, k in quotient.items()):
                     continue
                 high = multiply(multiply(base, b), {(a2,): 1})
                 if high == {m2: c2}:
-                    whole = self.mod(x, multiply(b, self.polynomial(a2.args[1])))
+                    added = add(x, multiply(b, subtract(inner, quotient)))
+                    whole = self.mod(added, multiply(b, self.polynomial(a2.args[1])))
                     return self._recombine(add(subtract(p, add(high, {m: c})), multiply(base, whole)))
         return p
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ..dialects import prims
 from ..dialects.aliasing import written
@@ -28,12 +28,16 @@ def leaves(op: Operation) -> bool:
 
 
 def shares_result(op: Operation) -> bool:
-    """Whether a view leaves together with what it is a view of, or with another view of that."""
+    """Whether a view leaves that lies in the caller's memory, or together with what it is a view of, or with another
+    view of that.
+    """
     if not leaves(op):
         return False
     root = op.operands[0]
     while isinstance(root.owner, Operation) and is_alias(root.owner):
         root = root.owner.operands[0]
+    if isinstance(root, BlockArgument):
+        return True
     return sum(leaves(use.operation) for v in _views(root) for use in v.uses if not is_alias(use.operation)) > 1
 
 

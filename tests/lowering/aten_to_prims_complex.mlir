@@ -99,3 +99,17 @@ func.func @unsafe(%x: !sym.t<[4], c64>) -> (!sym.t<[2], c64>, !sym.t<[2], c64>) 
   %a, %b = aten.unsafe_split.Tensor(%x, 2, 0) : (!sym.t<[4], c64>) -> (!sym.t<[2], c64>, !sym.t<[2], c64>)
   func.return %a, %b : !sym.t<[2], c64>, !sym.t<[2], c64>
 }
+
+// What leaves in the caller's memory stays a view of it.
+// CHECK-LABEL: func.func @imaginary_part_of_a_view(
+// CHECK-NEXT: [[U:%\w+]] = aten.select.int(%x, 1, 0)
+// CHECK-NEXT: [[V:%\w+]] = aten.view_as_real([[U]])
+// CHECK-NEXT: prims.slice [[V]] {start = [0, 1]
+// CHECK-NOT: prims.cat
+// CHECK: func.return
+func.func @imaginary_part_of_a_view(%x: !sym.t<[s0, 6], c64>) -> !sym.t<[s0], f32, strides=[12]> {
+  %u = aten.select.int(%x, 1, 0) : (!sym.t<[s0, 6], c64>) -> !sym.t<[s0], c64, strides=[6]>
+  %v = aten.view_as_real(%u) : (!sym.t<[s0], c64, strides=[6]>) -> !sym.t<[s0, 2], f32, strides=[12, 1]>
+  %w = aten.select.int(%v, 1, 1) : (!sym.t<[s0, 2], f32, strides=[12, 1]>) -> !sym.t<[s0], f32, strides=[12]>
+  func.return %w : !sym.t<[s0], f32, strides=[12]>
+}

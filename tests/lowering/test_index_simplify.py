@@ -148,6 +148,8 @@ MODEL = facts(
         ("mod(d0*(s1 + 1) + d3, s1 + 1)", "d3"),
         ("768*floordiv(d4, 768) + 64*mod(floordiv(d4, 64), 12) + mod(d4, 64)", "d4"),
         ("12*floordiv(d4, 768) + mod(floordiv(d4, 64), 12)", "floordiv(d4, 64)"),
+        ("48*floordiv(72*d0 + d4, 48) + 3*mod(24*d0 + floordiv(d4, 3), 16) + mod(d4, 3)", "72*d0 + d4"),
+        ("2*s1*floordiv(8*d0 + d1, 2*s1) + 2*mod(4*d0 + floordiv(d1, 2), s1) + mod(d1, 2)", "8*d0 + d1"),
         ("floordiv(mod(d4, 768), 64)", "mod(floordiv(d4, 64), 12)"),
         ("floordiv(floordiv(d4, 64), 12)", "floordiv(d4, 768)"),
         ("mod(d1 - 3, 4)", "mod(d1 + 1, 4)"),
