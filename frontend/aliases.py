@@ -72,7 +72,7 @@ class Views:
         kept = list(made[: self.count])
         for i, view in self.found.items():
             base = f"a[{view.position}]" if view.of_input else made[view.position].source
-            kept[i] = Output.view(base, view.value.dtype, view.numbers, view.relative, self.known, values)
+            kept[i] = Output.view(base, view.value, view.numbers, view.relative, self.known, values)
         return kept
 
 

@@ -64,21 +64,24 @@ class Output:
     @staticmethod
     def view(
         base: str,
-        dtype: torch.dtype,
+        like: torch.Tensor,
         numbers: tuple[Sequence[Any], Sequence[Any], Any],
         relative: bool,
         known: Mapping[sympy.Symbol, Binding],
         values: Mapping[sympy.Symbol, str],
     ) -> Output:
-        """A tensor in the memory of what the source `base` gives: sizes, strides, and the offset, `relative` to where
-        that begins. `values` are sources of symbols that are not `known`.
+        """A tensor in the memory of what the source `base` gives, with the dtype and marks of the (fake) tensor `like`:
+        sizes, strides, and the offset, `relative` to where that begins. `values` are sources of symbols that are not
+        `known`.
         """
         sizes, strides, offset = numbers
         symbols = {s for n in (*sizes, *strides, offset) for s in getattr(n, "free_symbols", ())}
         found = {s.name: values.get(s) or _SOURCES[known[s][0]].format(*known[s][1:]) for s in symbols}
         begin = f"{base}.storage_offset() + {_printed(offset)}" if relative else _printed(offset)
         lies = f"[{', '.join(map(_printed, sizes))}], [{', '.join(map(_printed, strides))}]"
-        made = f"within({base}, {dtype}, {lies}, {begin})"
+        made = f"within({base}, {like.dtype}, {lies}, {begin})"
+        if like.is_conj() or like.is_neg():
+            made = f"marked({base}, {like.dtype}, {like.is_conj()}, {like.is_neg()}, {lies}, {begin})"
         names = sorted(found)
         if not names:
             return Output(made)
@@ -96,6 +99,26 @@ def _printed(e: sympy.Basic | int) -> str:
 def within(base: torch.Tensor, dtype: torch.dtype, sizes: list[int], strides: list[int], offset: int) -> torch.Tensor:
     """A tensor in the memory of another one."""
     return torch.empty(0, dtype=dtype, device=base.device).set_(base.untyped_storage(), offset, sizes, strides)
+
+
+def marked(
+    base: torch.Tensor,
+    dtype: torch.dtype,
+    conj: bool,
+    neg: bool,
+    sizes: list[int],
+    strides: list[int],
+    offset: int,
+) -> torch.Tensor:
+    """Conjugates or negatives of what lies in the memory of another tensor, or the negatives of parts of its numbers:
+    as views of a tensor like that one, which AOTAutograd makes of it again.
+    """
+    t = within(base, base.dtype, [*base.shape], [*base.stride()], int(base.storage_offset()))
+    if base.is_complex() and not dtype.is_complex:
+        t = torch.view_as_real(t)
+    t = t.as_strided(sizes, strides, offset)
+    t = t.conj() if conj else t
+    return torch.ops.aten._neg_view(t) if neg else t
 
 
 def another(t: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
@@ -138,7 +161,7 @@ class OutputRecipe:
         body = ", ".join(
             _READ.sub(lambda m: f"b[{reads.setdefault(m[0], len(reads))}]", o.source) for o in self.outputs
         )
-        names = {"math": math, "torch": torch, "within": within, "another": another}
+        names = {"math": math, "torch": torch, "within": within, "marked": marked, "another": another}
         before = eval(f"lambda a: [{', '.join(reads)}]", names)
         make = eval(f"lambda b, r: [{body}]", names)
 

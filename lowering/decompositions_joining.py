@@ -11,6 +11,7 @@ from ..dialects.prims import Number
 from .decomposition import Call, rule
 from .decompositions_views import diagonal_index, dims_of, slice_start, wrapped
 from .prims_builder import Value
+from .prims_memory import keeps_memory_around
 
 
 @rule("aten.cat", "aten.concat", "aten.concatenate")
@@ -284,6 +285,8 @@ def _surround(call: Call, x: Value, dim: int, before: Sequence[Value], after: Se
 @rule("aten.slice_scatter")
 def slice_scatter(call: Call, x: Value, source: Value, dim: int, start: Dim | None, end: Dim | None, step: int) -> Any:
     """x with x[start:end:step] = source along dim."""
+    if keeps_memory_around(call.op):
+        return NotImplemented
     dim %= x.rank
     size, length = x.shape[dim], source.shape[dim]
     first = slice_start(call.b, start, end, step, size, length)
@@ -310,13 +313,17 @@ def replace_part(call: Call, x: Value, source: Value, dim: int, first: Dim) -> V
 @rule("aten.select_scatter")
 def select_scatter(call: Call, x: Value, source: Value, dim: int, index: Dim) -> Any:
     """x with x[index] = source along dim."""
+    if keeps_memory_around(call.op):
+        return NotImplemented
     dim %= x.rank
     first = wrapped(call.b, index, x.shape[dim])
     return NotImplemented if first is None else replace_part(call, x, source.to(x.dtype).unsqueeze(dim), dim, first)
 
 
 @rule("aten.diagonal_scatter")
-def diagonal_scatter(call: Call, x: Value, source: Value, offset: int, a: int, b: int) -> Value:
+def diagonal_scatter(call: Call, x: Value, source: Value, offset: int, a: int, b: int) -> Any:
+    if keeps_memory_around(call.op):
+        return NotImplemented
     return x.scatter((), source.to(x.dtype), diagonal_index(x.rank, offset, a, b))
 
 

@@ -41,6 +41,26 @@ def shares_result(op: Operation) -> bool:
     return sum(leaves(use.operation) for v in _views(root) for use in v.uses if not is_alias(use.operation)) > 1
 
 
+SCATTERS = frozenset({"aten.slice_scatter", "aten.select_scatter", "aten.diagonal_scatter"})
+"""What makes a copy of all the memory that its first operand is a part of."""
+
+
+def keeps_memory_around(op: Operation) -> bool:
+    """Whether a copy of a tensor is seen by `as_strided`, which counts from the beginning of the memory that the tensor
+    is a part of: only ATen's has what lies around it.
+    """
+    seen, todo = set[SSAValue](), [*op.results]
+    while todo:
+        value = todo.pop()
+        seen.add(value)
+        for user in (use.operation for use in value.uses):
+            if user.name.startswith("aten.as_strided"):
+                return True
+            if is_alias(user) or user.name in SCATTERS:
+                todo += [r for r in user.results if r not in seen]
+    return False
+
+
 def _views(value: SSAValue) -> Iterator[SSAValue]:
     yield value
     for use in value.uses:

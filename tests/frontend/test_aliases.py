@@ -335,3 +335,29 @@ def test_what_is_written_in_place_and_its_views_are_tensors_of_their_own(f: Call
     torch.testing.assert_close(found, expected)
     found[0].unsqueeze_(0)
     assert found[1].shape == expected[1].shape
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x.unflatten(1, (-1, 1)).conj(),
+        lambda x: x.unflatten(1, (-1, 1)).conj().imag,
+        lambda x: x.unflatten(1, (-1, 1)).conj()[1:].real,
+    ],
+)
+def test_marks_of_views_by_symbolic_sizes(f: Callable[..., Any]) -> None:
+    x = torch.randn(4, 6, dtype=torch.complex64)
+    found, expected = torch.compile(f, backend="lamella", dynamic=True)(x), f(x)
+    assert torch.equal(found, expected) and found.is_conj() == expected.is_conj()
+    assert found.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("part", [lambda x: x[2:4], lambda x: x.select(1, 2), lambda x: x.diagonal()])
+def test_as_strided_sees_the_memory_around_what_was_written(part: Callable[..., Any], dynamic: bool) -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return part(x).mul_(3).as_strided((2, 3), (1, 2), 1) + 1
+
+    x = torch.arange(36.0).view(6, 6)
+    y = x.clone()
+    assert torch.equal(torch.compile(f, backend="lamella", dynamic=dynamic)(x), f(y)) and torch.equal(x, y)
