@@ -17,7 +17,8 @@ from ..dialects.tensor import TensorType, itemsize
 from .address import evaluate, lane_compare, multiple_of
 from .kernel_sort import Sorter
 from .llvm_builder import KernelError, Num, lanes_of
-from .reductions import Accumulators, Reduction, identity, make, tree
+from .reductions import Accumulators, identity, tree
+from .reductions_halves import reduction_of, taken
 from .scalar_to_llvm import HALVES
 
 if TYPE_CHECKING:
@@ -71,10 +72,8 @@ class ForLoop:
         self.yields = list(last.values)
         positions = expr.product(d.extent for d in self.dims)
         small = isinstance(positions, int) and positions < 2**31
-        self.reductions: list[Reduction] = [
-            make(body.code, kind.data, f32 if isinstance(v.type, HALVES) else v.type, small)
-            for kind, v in zip(op.reduce.data, self.yields, strict=True)
-        ]
+        kinds = zip(op.reduce.data, self.yields, strict=True)
+        self.reductions = [reduction_of(body.code, kind.data, v.type, small) for kind, v in kinds]
         self.groups: list[Group] = []
         self._reached: list[SSAValue] = []
         outer = body.lanes
@@ -150,7 +149,7 @@ class ForLoop:
         return results
 
     def _narrowed(self, values: Sequence[SSAValue], first: int) -> list[SSAValue]:
-        """Results from `first` on in their own types: half floats are reduced in f32."""
+        """Results from `first` on in their own types: half floats are added up in f32."""
         return [self.body.code.narrowed(v, self.op.res[first + i].type) for i, v in enumerate(values)]
 
     # ----------------------------------------------------------------------------------------------------------- plan
@@ -366,7 +365,8 @@ class ForLoop:
         body.block(self.op.body.block)
         if not self.reductions:
             return list(values)
-        yields = [[body.code.widened(body.operand(v, k), v.type) for k in range(group.copies)] for v in self.yields]
+        found = zip(self.reductions, self.yields, strict=True)
+        yields = [[taken(body.code, r, body.operand(v, k), v.type) for k in range(group.copies)] for r, v in found]
         points = [Position(self, k) for k in range(group.copies)]
         mask = body.lanes.mask if body.lanes is not None and group.masked else None
         joined = group.accumulators.join(values[group.range], yields, mask, points)

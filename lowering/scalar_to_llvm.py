@@ -89,8 +89,10 @@ class ScalarCode:
         return to_f32(self.b, value, type, self.target) if isinstance(type, HALVES) else value
 
     def narrowed(self, value: SSAValue, type: Attribute) -> SSAValue:
-        """The inverse of `widened`, rounded."""
-        return from_f32(self.b, value, type, self.target) if isinstance(type, HALVES) else value
+        """The inverse of `widened`, rounded; what is half floats already stays."""
+        if not isinstance(type, HALVES) or element_of(value) == i16:
+            return value
+        return from_f32(self.b, value, type, self.target)
 
     def rounded(self, op: arith.TruncFOp, values: Sequence[SSAValue]) -> list[SSAValue] | None:
         """Copies of a value converted together, where that is faster."""

@@ -28,6 +28,7 @@ from .schedule_access import Access, accesses, stride
 from .schedule_attention import tile_attention
 from .schedule_columns import column_dim, columns
 from .schedule_dims import best_dim, block_extent, blocked, bytes_of, move_into_loop, unit_weight
+from .schedule_halves import compare_halves
 from .schedule_memory import memory
 from .schedule_products import tile_product
 from .schedule_segments import segment
@@ -68,6 +69,7 @@ def schedule_kernel(kernel: KernelOp, vectors: Vectors, machine: Machine, hints:
     elif column is not None and not (tiling is not None and tiling.placed):
         columns(kernel, column, machine, hints)
     segment(kernel)
+    compare_halves(kernel)
     for loop in [o for o in kernel.body.block.ops if isinstance(o, ForOp) and OWN_CODE.isdisjoint(o.attributes)]:
         _vectorize(loop, vectors, hints, None if tiling is None else tiling.column)
         if tiling is not None and tiling.copies is not None:

@@ -17,6 +17,11 @@ from .schedule_dims import block_extent, bytes_of
 PREFETCH = 4096
 """Bytes ahead at which streams are prefetched."""
 
+WRITTEN_AHEAD = 2048
+"""The same for what is written as halves: a line of these is two vectors' work, so that the machine has few stores in
+sight, and between the stores of a row and those of the next one it only reads.
+"""
+
 TILES_AHEAD = 8192
 """The same in products, where several rows are read side by side: past the tile."""
 
@@ -61,8 +66,12 @@ def memory(kernel: KernelOp, machine: Machine, hints: Hints, is_product: bool) -
             if isinstance(a, StoreOp):
                 if buffer not in loaded and a.combine is None and total > machine.l3 < 4 * hints.bytes(buffer):
                     a.attributes["nontemporal"] = UnitAttr()
-                elif (step := _row_step(a, loop)) is not None and 2 * hints.bytes(buffer) > near:
-                    _prefetch_tile(a, step)
+                elif 2 * hints.bytes(buffer) > near:
+                    step = _row_step(a, loop)
+                    if step is not None:
+                        _prefetch_tile(a, step)
+                    elif not is_product and buffer not in loaded and a.combine is None and bytes_of(a) == 2:
+                        _prefetch(a, WRITTEN_AHEAD)
             elif 2 * hints.bytes(buffer) > near:
                 first, last = readers[buffer][0], readers[buffer][-1]
                 row = None if first is last or is_product else _row_of_point(a, kernel, machine)

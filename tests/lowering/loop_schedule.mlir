@@ -270,3 +270,33 @@ loop.kernel @k(%x: !sym.t<[2048, 1024], f32>) outs(%y: !sym.t<[2048, 1024], f32>
   }
   loop.end
 }
+
+// -----
+
+// The largest of halves is found as halves, twice as many a vector, and what is written as halves is asked for ahead.
+
+// CHECK:      [[H:%.*]] = loop.for [d1 = 1024] reduce [max] attributes {vector = "d1", lanes = 32 : i64
+// CHECK-NEXT:   [[X:%.*]] = loop.load %x[d0, d1] : !sym.t<[2048, 1024], bf16>
+// CHECK-NEXT:   loop.yield [[X]] : bf16
+// CHECK-NEXT: } : bf16
+// CHECK-NEXT: arith.extf [[H]] : bf16 to f32
+// CHECK:      loop.for [d1 = 1024] attributes {vector = "d1", lanes = 16 : i64
+// CHECK:        loop.load %x[d0, d1] attributes {prefetch = 4096 : i64} : !sym
+// CHECK:        loop.store %{{.*}}, %y[d0, d1] attributes {prefetch = 2048 : i64} : !sym
+loop.kernel @k(%x: !sym.t<[2048, 1024], bf16>) outs(%y: !sym.t<[2048, 1024], bf16>) sizes [] grid [d0 = 2048] {
+  %0 = loop.for [d1 = 1024] reduce [max] {
+    %1 = loop.load %x[d0, d1] : !sym.t<[2048, 1024], bf16>
+    %2 = arith.extf %1 : bf16 to f32
+    loop.yield %2 : f32
+  } : f32
+  loop.for [d1 = 1024] {
+    %1 = loop.load %x[d0, d1] : !sym.t<[2048, 1024], bf16>
+    %2 = arith.extf %1 : bf16 to f32
+    %3 = arith.subf %2, %0 : f32
+    %4 = math.exp %3 : f32
+    %5 = arith.truncf %4 : f32 to bf16
+    loop.store %5, %y[d0, d1] : !sym.t<[2048, 1024], bf16>
+    loop.yield
+  }
+  loop.end
+}
