@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 
 from ..dialects import prims
 from ..dialects.tensor import TORCH_DTYPES, TensorType
-from ..lowering.philox import philox
+from ..lowering.philox import philox, philox32
 from ..lowering.prims_to_loop_reduce import KINDS
 from .interpret_combine import combine, scan
 from .interpreter import Environment, Handler, InterpreterError
@@ -87,6 +87,7 @@ ELEMENTWISE: Final[dict[type[prims.PrimsOp], Callable[..., Tensor]]] = {
     prims.ShlOp: torch.bitwise_left_shift,
     prims.ShrOp: torch.bitwise_right_shift,
     prims.PhiloxOp: philox,
+    prims.Philox32Op: philox32,
     prims.EqOp: torch.eq,
     prims.NeOp: torch.ne,
     prims.LtOp: torch.lt,

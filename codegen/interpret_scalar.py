@@ -19,7 +19,7 @@ from xdsl.utils.type import get_element_type_or_self
 
 from ..dialects.loop import FnOp
 from ..dialects.tensor import is_unsigned
-from ..lowering.philox import philox
+from ..lowering.philox import philox, philox32
 
 Scalar: TypeAlias = Callable[..., Tensor]
 
@@ -199,6 +199,7 @@ _FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "y0": torch.special.bessel_y0,
     "y1": torch.special.bessel_y1,
     "philox": philox,
+    "philox32": philox32,
     "polygamma": lambda n, x: torch.special.polygamma(int(n.flatten()[0]), x),
 }
 """Functions of `loop.fn` that torch.special lacks or has under another name; the rest are found by theirs."""

@@ -328,7 +328,7 @@ class PredOp(IRDLOperation):
 FUNCTIONS: dict[str, int] = {
     "erfc": 1, "erfinv": 1, "lgamma": 1, "digamma": 1, "nextafter": 2, "fmod": 2, "i0": 1, "i0e": 1, "i1": 1, "i1e": 1,
     "ndtri": 1, "log_ndtr": 1, "erfcx": 1, "j0": 1, "j1": 1, "y0": 1, "y1": 1, "igamma": 2, "igammac": 2, "zeta": 2,
-    "polygamma": 2, "philox": 2, "hermite_h": 2, "hermite_he": 2, "laguerre": 2, "legendre": 2,
+    "polygamma": 2, "philox": 2, "philox32": 2, "hermite_h": 2, "hermite_he": 2, "laguerre": 2, "legendre": 2,
 }  # fmt: skip
 
 

@@ -193,15 +193,26 @@ class ShrOp(IntegerBinaryOp):
     name = "prims.shr"
 
 
-@irdl_op_definition
-class PhiloxOp(IntegerBinaryOp):
-    """64 random bits, the same for the same key a and counter b: Philox2x32-10. i64 only."""
-
-    name = "prims.philox"
+class RandomBitsOp(IntegerBinaryOp):
+    """Philox2x32-10 of key a: the same bits for the same operands. i64 only."""
 
     def verify_(self) -> None:
         super().verify_()
         self.expect_dtype("operands", self.tensor(self._operands[0]), "i64")
+
+
+@irdl_op_definition
+class PhiloxOp(RandomBitsOp):
+    """64 random bits of counter b."""
+
+    name = "prims.philox"
+
+
+@irdl_op_definition
+class Philox32Op(RandomBitsOp):
+    """32 random bits, as a number that is not negative: the half of counter b >> 1 that is b's."""
+
+    name = "prims.philox32"
 
 
 @irdl_op_definition

@@ -1,4 +1,5 @@
-"""Random numbers: a function of 64 random bits for each element (`prims.philox`), under a seed from torch's generator.
+"""Random numbers: a function of 32 or 64 random bits for each element (`prims.philox`), under a seed from torch's
+generator.
 
 Their distributions are eager's, their values are not: those need the generator's own order of draws. Calls that name a
 generator, and all of them with `random="eager"`, stay calls into ATen.
@@ -42,8 +43,10 @@ def random(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return register
 
 
-def bits(call: Call, words: int = 1) -> list[Value]:
-    """64 random bits for each element of the first result, as i64; `words` times. For no element nothing is drawn."""
+def bits(call: Call, count: int, words: int = 1) -> list[Value]:
+    """`count` random bits for each element of the first result, as i64; `words` times 64. For no element nothing is
+    drawn. Two elements share the work for 32 bits.
+    """
     t = TensorType.get(call.type.shape, "i64", None, call.type.device)
     if t.numel == 0:
         return [call.b.full(0, t)] * words
@@ -51,11 +54,17 @@ def bits(call: Call, words: int = 1) -> list[Value]:
     key = seed.expand(t.shape)
     index = call.b.iota(0, TensorType.get([t.numel], "i64", None, t.device)).reshape(t.shape)
     counters = [index] if words == 1 else [index * words + i for i in range(words)]
-    return [key.binary(prims.PhiloxOp.make, counter) for counter in counters]
+    make = prims.Philox32Op.make if count <= 32 else prims.PhiloxOp.make
+    return [key.binary(make, counter) for counter in counters]
+
+
+def _needed(dtype: str) -> int:
+    """Random bits of a number of that dtype."""
+    return 64 if dtype == "f64" else 32
 
 
 def unit(word: Value, dtype: str) -> Value:
-    """Uniform in [0, 1), as f64 or f32: a multiple of 2^-digits of the dtype."""
+    """Uniform in [0, 1), as f64 or f32: a multiple of 2^-digits of the dtype, of 64 bits (f64) or the low 32."""
     digits = DIGITS[dtype]
     wide = dtype == "f64"
     top = _shift(word, 64 - digits) if wide else _shift(word.to("i32"), 32 - digits)
@@ -67,41 +76,44 @@ def _shift(x: Value, count: int) -> Value:
 
 
 def _positive(word: Value, dtype: str) -> Value:
-    """Uniform in (0, 1], of 53 (32) bits: its logarithm reaches far."""
+    """Uniform in (0, 1], of 53 of 64 bits (f64) or the low 32: its logarithm reaches far."""
     if dtype == "f64":
         return _shift(word, 11).to("f64") * 2.0**-53 + (0.5 + 2.0**-53)
-    high = _shift(word, 32).to("i32").to("f32")
-    return high * 2.0**-32 + (0.5 + 2.0**-33)
+    return word.to("i32").to("f32") * 2.0**-32 + (0.5 + 2.0**-33)
+
+
+def _positive_of(call: Call, dtype: str) -> Value:
+    (word,) = bits(call, _needed(dtype))
+    return _positive(word, dtype)
 
 
 def uniform_of(call: Call, dtype: str) -> Value:
-    (word,) = bits(call)
+    (word,) = bits(call, _needed(dtype))
     return unit(word, dtype)
 
 
 def normal_of(call: Call, dtype: str) -> Value:
     """Standard normal numbers by Box and Muller: sqrt(-2 log u) cos(2 pi v)."""
-    words = bits(call, 2 if dtype == "f64" else 1)
-    u, v = _positive(words[0], dtype), unit(words[-1], opmath(dtype))
-    angle = v * (2 * math.pi)
+    words = bits(call, 64, 2 if dtype == "f64" else 1)
+    u = _positive(words[0] if dtype == "f64" else _shift(words[0], 32), dtype)
+    angle = unit(words[-1], opmath(dtype)) * (2 * math.pi)
     return (u.log() * -2.0).sqrt() * angle.unary(prims.CosOp.make)
 
 
 def integers_below(call: Call, size: int | Any) -> Value:
     """Uniform in [0, size) as i64, for sizes up to 2^32: the upper half of size times 32 random bits."""
-    (word,) = bits(call)
-    mask = 0xFFFFFFFF
-    return _shift((_shift(word, 32) & mask) * size, 32) & mask
+    (word,) = bits(call, 32)
+    return _shift(word * size, 32) & 0xFFFFFFFF
 
 
 def bernoulli_of(call: Call, p: Value | float) -> Value:
-    """True with probability p."""
+    """True with probability p: of a number, the nearest multiple of 2^-32."""
     if isinstance(p, Value):
         p = p.opmath()
         return uniform_of(call, p.dtype) < p
-    (word,) = bits(call)
-    limit = int(p * 2.0**64) - (1 << 63)
-    return word.full(p > 0).to("i1") if limit >= 1 << 63 or p <= 0 else word < limit
+    (word,) = bits(call, 32)
+    limit = round(p * 2.0**32) - (1 << 31)
+    return word.full(p > 0).to("i1") if limit >= 1 << 31 or p <= 0 else word.to("i32") < limit
 
 
 # Distributions
@@ -154,8 +166,7 @@ def exponential(call: Call, x: Value, rate: float, generator: None) -> Any:
     """-log(u) / rate, above 0."""
     if not is_float(x.dtype):
         return NotImplemented
-    (word,) = bits(call)
-    u = _positive(word, x.dtype)
+    u = _positive_of(call, x.dtype)
     least = 2.0**-53 if x.dtype == "f64" else 2.0**-24
     return (-u.log()).maximum(least) * (1.0 / rate)
 
@@ -172,8 +183,7 @@ def geometric(call: Call, x: Value, p: float, generator: None) -> Any:
     """ceil(log(u) / log(1 - p)), at least 1."""
     if x.is_bool or p >= 1.0:
         return NotImplemented
-    (word,) = bits(call)
-    u = _positive(word, "f64" if x.dtype == "f64" else "f32")
+    u = _positive_of(call, "f64" if x.dtype == "f64" else "f32")
     trials = (u.log() * (1.0 / math.log1p(-p))).unary(prims.CeilOp.make)
     return trials.maximum(1.0)
 
@@ -240,12 +250,12 @@ def random_(call: Call, x: Value, generator: None) -> Value:
     """All integers that the dtype holds exactly and that are not negative."""
     if is_float(x.dtype):
         return integers_below(call, (1 << DIGITS[x.dtype]) + 1) if x.dtype != "f64" else _below_2_53(call)
-    (word,) = bits(call)
+    (word,) = bits(call, 8 * itemsize(x.dtype))
     return word & ((1 << (8 * itemsize(x.dtype) - (x.dtype != "u8"))) - 1) if not x.is_bool else word & 1
 
 
 def _below_2_53(call: Call) -> Value:
-    (word,) = bits(call)
+    (word,) = bits(call, 64)
     return word & ((1 << 53) - 1)
 
 

@@ -21,7 +21,7 @@ class Int64(Protocol):
 
     def __add__(self, other: int, /) -> Self: ...
     def __mul__(self, other: int, /) -> Self: ...
-    def __and__(self, other: int, /) -> Self: ...
+    def __and__(self, other: Self | int, /) -> Self: ...
     def __or__(self, other: Self, /) -> Self: ...
     def __xor__(self, other: Self, /) -> Self: ...
     def __lshift__(self, other: int, /) -> Self: ...
@@ -31,14 +31,27 @@ class Int64(Protocol):
 T = TypeVar("T", bound=Int64)
 
 
-def philox(key: T, counter: T) -> T:
-    """64 random bits: `c0 << 32 | c1` after ten rounds of `c0, c1 = high(M * c0) ^ key ^ c1, low(M * c0)`.
+def words(key: T, counter: T) -> tuple[T, T]:
+    """Two words of 32 random bits, the low ones of each value, above which stands anything.
 
-    The counter's words are c0 (low) and c1 (high). The key's low word is Philox's key, its high word goes to c1. Only
-    the low words of the round's values count; what is above is cut off by the next `&`.
+    Ten rounds of `c0, c1 = high(M * c0) ^ key ^ c1, low(M * c0)`, from the counter's words c0 (low) and c1 (high). The
+    key's low word is Philox's key, its high word goes to c1.
     """
     c0, c1 = counter, (counter >> 32) ^ (key >> 32)
     for i in range(ROUNDS):
         product = (c0 & WORD) * MULTIPLIER
         c0, c1 = (product >> 32) ^ (key + (i * KEY_STEP & WORD) if i else key) ^ c1, product
+    return c0, c1
+
+
+def philox(key: T, counter: T) -> T:
+    """64 random bits: the first word above the second."""
+    c0, c1 = words(key, counter)
     return (c0 << 32) | (c1 & WORD)
+
+
+def philox32(key: T, place: T) -> T:
+    """32 random bits, from 0 on: a word of the counter that two neighbours share, the second one for the even place."""
+    c0, c1 = words(key, place >> 1)
+    odd = (place << 63) >> 63
+    return (((c0 ^ c1) & odd) ^ c1) & WORD

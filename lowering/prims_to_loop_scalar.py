@@ -191,6 +191,7 @@ SCALAR: dict[type[prims.PrimsOp], Row] = {
     prims.ShlOp: Row(None, _SHL, _SHL),
     prims.ShrOp: Row(None, _shift_right, _SHR_UNSIGNED),
     prims.PhiloxOp: Row(None, _function("philox")),
+    prims.Philox32Op: Row(None, _function("philox32")),
     prims.EqOp: _compare("oeq", "eq", "eq"),
     prims.NeOp: _compare("une", "ne", "ne"),
     prims.LtOp: _compare("olt", "slt", "ult"),

@@ -17,7 +17,19 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects import expr, tt
 from ..dialects.errors import describe_location
-from ..dialects.loop import AssertOp, ForOp, IndexOp, KernelOp, LoadOp, LoopDim, PredOp, ScanOp, ScratchOp, StoreOp
+from ..dialects.loop import (
+    AssertOp,
+    FnOp,
+    ForOp,
+    IndexOp,
+    KernelOp,
+    LoadOp,
+    LoopDim,
+    PredOp,
+    ScanOp,
+    ScratchOp,
+    StoreOp,
+)
 from ..dialects.tensor import TensorType
 from ..dialects.tt_foreign import BarrierOp
 from ..dialects.tt_types import element_of, shape_of, tensor
@@ -28,6 +40,7 @@ from .tt_contraction import DOT, ContractionLoop
 from .tt_index import MOST, Env, Index, Number, Place, known
 from .tt_loops import UNROLL, TileLoop
 from .tt_narrow import narrow, remember
+from .tt_random import of_neighbours
 from .tt_reductions import combine
 from .tt_scalar import emit, widened
 
@@ -93,6 +106,10 @@ class KernelBody:
             operands = [self.values[v] for v in op.operands]
             small = narrow(self.b, op, operands)
             self.values[op.results[0]] = emit(self.b, op, operands, op in self.rounded) if small is None else small
+
+    def _function(self, op: FnOp) -> None:
+        value = of_neighbours(self, op)
+        self.values[op.res] = emit(self.b, op, [self.values[v] for v in op.args]) if value is None else value
 
     # Axes
 
@@ -410,4 +427,5 @@ _RULES: dict[str, Callable[[KernelBody, Any], None]] = {
     "loop.scratch": KernelBody._scratch,
     "loop.for": KernelBody._for,
     "loop.scan": KernelBody._scan,
+    "loop.fn": KernelBody._function,
 }

@@ -10,13 +10,13 @@ import math as numbers
 from collections.abc import Callable, Mapping
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import BoolAttr, Float64Type, IntegerType, StringAttr, f64, i64
+from xdsl.dialects.builtin import BoolAttr, Float64Type, IntegerType, StringAttr, f64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import tt
 from ..dialects.tt_types import element_of
-from .philox import philox
 from .tt_builder import TtBuilder
+from .tt_random import RANDOM
 
 Function = Callable[..., SSAValue]
 
@@ -147,42 +147,6 @@ def bits_type(x: SSAValue) -> IntegerType:
     return IntegerType(element_of(x.type).bitwidth)  # pyright: ignore
 
 
-class _Bits:
-    """An i64 with the operators that `philox` takes."""
-
-    def __init__(self, b: TtBuilder, value: SSAValue) -> None:
-        self.b, self.value = b, value
-
-    def _with(self, cls: type[Operation], other: int | _Bits) -> _Bits:
-        y = other.value if isinstance(other, _Bits) else self.b.constant(other, i64)
-        return _Bits(self.b, self.b.integer(cls, self.value, y))
-
-    def __add__(self, other: int) -> _Bits:
-        return self._with(arith.AddiOp, other)
-
-    def __mul__(self, other: int) -> _Bits:
-        return self._with(arith.MuliOp, other)
-
-    def __and__(self, other: int) -> _Bits:
-        return self._with(arith.AndIOp, other)
-
-    def __or__(self, other: _Bits) -> _Bits:
-        return self._with(arith.OrIOp, other)
-
-    def __xor__(self, other: _Bits) -> _Bits:
-        return self._with(arith.XOrIOp, other)
-
-    def __lshift__(self, other: int) -> _Bits:
-        return self._with(arith.ShLIOp, other)
-
-    def __rshift__(self, other: int) -> _Bits:
-        return self._with(arith.ShRSIOp, other)
-
-
-def _philox(b: TtBuilder, key: SSAValue, counter: SSAValue) -> SSAValue:
-    return philox(_Bits(b, key), _Bits(b, counter)).value
-
-
 _SAME = ("expm1", "exp2", "log10", "log1p", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh",
          "atanh", "atan2", "erfc", "erfinv", "lgamma", "trunc", "copysign", "nextafter", "fmod", "erfcx", "j0", "j1",
          "y0", "y1", "cbrt", "round", "pow", "exp")  # fmt: skip
@@ -202,6 +166,6 @@ MATH: Mapping[str, Function] = {
     "i1": _library("cyl_bessel_i1"),
     "ndtri": _library("normcdfinv"),
     "fma": _library("fma"),
-    "philox": _philox,
+    **RANDOM,
 }  # fmt: skip
 """Every function there is."""

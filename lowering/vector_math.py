@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from . import vector_math_derived as derived
 from . import vector_math_poly as poly
 from . import vector_math_table as table
-from .philox import philox
+from .philox import philox, philox32
 from .vector_math_calls import FUNCTIONS, call, declare_callees
 from .vector_value import Builder, Emit, MathTarget, Value
 
@@ -61,6 +61,7 @@ MATH: Mapping[str, Function] = {
     "acosh": lambda x: derived.acosh(x, _WRITTEN["log1p"]),
     "erfinv": _erfinv,
     "philox": philox,
+    "philox32": philox32,
     "digamma": derived.in_double(lambda x: derived.digamma(x, call)),
 }
 """Every function there is, on `Value`s of one type."""

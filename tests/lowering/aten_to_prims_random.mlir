@@ -7,9 +7,10 @@
 // CHECK-NEXT: [[KEY:%\w+]] = prims.broadcast [[SEED]] {dims = []} : !sym.t<[], i64> -> !sym.t<[s0, 4], i64>
 // CHECK-NEXT: [[I:%\w+]] = prims.iota {dim = 0} : !sym.t<[4*s0], i64>
 // CHECK-NEXT: [[COUNTER:%\w+]] = prims.reshape [[I]] : !sym.t<[4*s0], i64> -> !sym.t<[s0, 4], i64>
-// CHECK-NEXT: [[BITS:%\w+]] = prims.philox [[KEY]], [[COUNTER]] : !sym.t<[s0, 4], i64>
-// CHECK-NEXT: [[LIMIT:%\w+]] = prims.full {value = -4611686018427387904} : !sym.t<[s0, 4], i64>
-// CHECK-NEXT: [[COIN:%\w+]] = prims.lt [[BITS]], [[LIMIT]] : !sym.t<[s0, 4], i64> -> !sym.t<[s0, 4], i1>
+// CHECK-NEXT: [[WORD:%\w+]] = prims.philox32 [[KEY]], [[COUNTER]] : !sym.t<[s0, 4], i64>
+// CHECK-NEXT: [[BITS:%\w+]] = prims.convert [[WORD]] : !sym.t<[s0, 4], i64> -> !sym.t<[s0, 4], i32>
+// CHECK-NEXT: [[LIMIT:%\w+]] = prims.full {value = -1073741824} : !sym.t<[s0, 4], i32>
+// CHECK-NEXT: [[COIN:%\w+]] = prims.lt [[BITS]], [[LIMIT]] : !sym.t<[s0, 4], i32> -> !sym.t<[s0, 4], i1>
 // CHECK-NEXT: [[R:%\w+]] = prims.convert [[COIN]] : !sym.t<[s0, 4], i1> -> !sym.t<[s0, 4], f32>
 // CHECK-NEXT: func.return [[R]]
 // EAGER-LABEL: func.func @bernoulli(
@@ -24,7 +25,7 @@ func.func @bernoulli(%x: !sym.t<[s0, 4], f32>) -> !sym.t<[s0, 4], f32> {
 // CHECK-NEXT: [[SEEDS:%\w+]] = aten.randint.low({{.*}}, [2], device = "cpu") : () -> !sym.t<[2], i64>
 // CHECK-NEXT: [[FIRST:%\w+]] = prims.slice [[SEEDS]] {start = [0], stop = [1], step = [1]} : !sym.t<[2], i64> -> !sym.t<[1], i64>
 // CHECK-NEXT: [[KEY:%\w+]] = prims.reshape [[FIRST]] : !sym.t<[1], i64> -> !sym.t<[], i64>
-// CHECK: [[BITS:%\w+]] = prims.philox
+// CHECK: [[BITS:%\w+]] = prims.philox32
 // CHECK-NEXT: [[LOW:%\w+]] = prims.convert [[BITS]] : !sym.t<[8], i64> -> !sym.t<[8], i32>
 // CHECK: [[DIGITS:%\w+]] = prims.shr [[LOW]]
 // CHECK-NEXT: [[SIGNED:%\w+]] = prims.convert [[DIGITS]] : !sym.t<[8], i32> -> !sym.t<[8], f32>

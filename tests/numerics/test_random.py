@@ -16,7 +16,7 @@ from lamella.codegen.interpreter import run_module
 from lamella.dialects.text import parse_module
 from lamella.driver import compile_module, lower
 from lamella.lowering.options import Options
-from lamella.lowering.philox import philox
+from lamella.lowering.philox import philox, philox32
 from lamella.lowering.report import SEEDS
 
 COUNT = 1 << 17
@@ -61,6 +61,23 @@ def test_known_answers(key: int, counter: int, expected: int) -> None:
         assert torch.equal(run_module(module, inputs)[0], wanted), level
     native = compile_module(lower(text, "prims-canonicalize"), Options(cache=False)).graph
     assert torch.equal(native(list(inputs))[0], wanted)
+
+
+def test_neighbours_share_a_counter() -> None:
+    """32 bits of a place are half of the 64 of its counter, at every level, and in vectors too."""
+    key, place = torch.full((38,), 0x13198A2E_00000007), torch.arange(38) + (1 << 33)
+    both = philox(key[:19], place[::2] >> 1)
+    wanted = torch.stack((both, both >> 32), 1).flatten() & 0xFFFFFFFF
+    assert torch.equal(philox32(key, place), wanted)
+    text = (
+        "func.func @main(%k: !sym.t<[38], i64>, %c: !sym.t<[38], i64>) -> !sym.t<[38], i64> {"
+        "%r = prims.philox32 %k, %c : !sym.t<[38], i64>"
+        "func.return %r : !sym.t<[38], i64> }"
+    )
+    for passes in ("prims-canonicalize", "prims-to-loop"):
+        assert torch.equal(run_module(lower(text, passes), [key, place])[0], wanted), passes
+    native = compile_module(lower(text, "prims-canonicalize"), Options(cache=False)).graph
+    assert torch.equal(native([key, place])[0], wanted)
 
 
 # Distributions
