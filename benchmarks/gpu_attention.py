@@ -86,6 +86,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "biased_128": (biased, (*_same(4, 16, 1024, 1024, 128), (16, 1024, 1024))),
     "biased_32": (biased, (*_same(64, 12, 197, 197, 32), (12, 197, 197))),
     "long": (plain, _same(1, 16, 8192, 8192, 64)),
+    "long_16k": (plain, _same(1, 4, 16384, 16384, 128)),
+    "wide": (plain, _same(2, 8, 2048, 2048, 256)),
 }
 
 

@@ -39,7 +39,7 @@ from .tt_contraction import DESCRIPTORS, DOT
 from .tt_forms import UNALIGNED, body_in_forms
 from .tt_index import MOST, Index, Number, Place, known
 from .tt_loops import tile_of
-from .tt_rounded import rounded
+from .tt_rounded import rounded, softmax
 from .tt_segments import choose, segments_of
 
 ALIGNMENT = 16
@@ -125,6 +125,7 @@ def triton_function(kernel: KernelOp, segments: Segments | None = None) -> tt.Fu
     body.updated = {o.target for o in stores if o.indices or o.combine is not None}
     body.threads = 32 * warps.value.data
     body.rounded = rounded(kernel)
+    body.softmax = softmax(kernel, body.rounded)
     body_in_forms(body, kernel, lambda: _enter_grid(body, kernel, start))
     b.effect(tt.ReturnOp, ())
     function.attributes["lamella.grid"] = IndexAttr.get([_programs(kernel)])

@@ -29,7 +29,7 @@ from .tt_index import MOST, Index, Number, Place, known
 from .tt_loops import tile_of
 from .tt_reductions import Reduction, make, over
 from .tt_rounded import exp2_of_sum
-from .tt_scalar import HALVES, emit, same, widened
+from .tt_scalar import HALVES, ROUNDED, emit, same, widened
 
 if TYPE_CHECKING:
     from .tt_body import Axis, KernelBody
@@ -255,7 +255,7 @@ class AttentionBody:
         self._column()
         for op, at in plan.weight:
             operands = [total if i == at else self._value(v) for i, v in enumerate(op.operands)]
-            total = b.fit(emit(b, op, operands, op in body.rounded), body.shape)
+            total = b.fit(emit(b, op, operands, ROUNDED if op in body.rounded else {}), body.shape)
         body.values[plan.last.inner.res[0]] = total
         for op in list(plan.last.outer.body.block.ops)[:-1]:
             if op is not plan.last.inner:

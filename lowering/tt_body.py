@@ -33,6 +33,7 @@ from ..dialects.loop import (
 from ..dialects.tensor import TensorType
 from ..dialects.tt_foreign import BarrierOp
 from ..dialects.tt_types import element_of, shape_of, tensor
+from . import tt_rounded
 from .llvm_properties import KernelError
 from .tt_attention import ATTENTION, AttentionBody
 from .tt_builder import Shape, TtBuilder, joint
@@ -42,7 +43,7 @@ from .tt_loops import UNROLL, TileLoop
 from .tt_narrow import narrow, remember
 from .tt_random import of_neighbours
 from .tt_reductions import combine
-from .tt_scalar import emit, widened
+from .tt_scalar import ROUNDED, SOFTMAX, emit, widened
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,8 @@ class KernelBody:
         """Of a program."""
         self.rounded: frozenset[Operation] = frozenset()
         """Ops that may be a few units of f32 off: see tt_rounded."""
+        self.softmax = tt_rounded.Softmax()
+        """Those of them that belong to one."""
 
     # Ops
 
@@ -105,7 +108,8 @@ class KernelBody:
         else:
             operands = [self.values[v] for v in op.operands]
             small = narrow(self.b, op, operands)
-            self.values[op.results[0]] = emit(self.b, op, operands, op in self.rounded) if small is None else small
+            first = SOFTMAX if op in self.softmax.ops else ROUNDED if op in self.rounded else {}
+            self.values[op.results[0]] = emit(self.b, op, operands, first) if small is None else small
 
     def _function(self, op: FnOp) -> None:
         value = of_neighbours(self, op)
@@ -373,7 +377,7 @@ class KernelBody:
         # what a loop that never runs would read may have no value
         values = loop.nothing() if any(d.extent == 0 for d in op.dims) else loop.run()
         for result, value in zip(op.res, values, strict=True):
-            self.values[result] = value
+            self.values[result] = tt_rounded.weights(self.b, value) if result in self.softmax.sums else value
 
     def _scan(self, op: ScanOp) -> None:
         if op not in self.scans:

@@ -5,7 +5,7 @@ f16 and bf16 are computed in f32 and rounded. i1 is i1 in registers, and i8 in m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -26,11 +26,11 @@ Values = Sequence[SSAValue]
 Row = Callable[[TtBuilder, Operation, Values], SSAValue]
 
 
-def emit(b: TtBuilder, op: Operation, operands: Values, rounded: bool = False) -> SSAValue:
-    """The value of `op` for these operands; `rounded`: of which an f16 or bf16 is made. Raises KernelError for an op
-    without a row.
+def emit(b: TtBuilder, op: Operation, operands: Values, first: Mapping[str, Row] = {}) -> SSAValue:
+    """The value of `op` for these operands, by its row in `first` if there is one. Raises KernelError for an op without
+    a row.
     """
-    row = (ROUNDED.get(op.name) if rounded else None) or ROWS.get(op.name)
+    row = first.get(op.name) or ROWS.get(op.name)
     if row is None:
         raise KernelError(f"no code for {op.name} ({describe_location(op.location)})")
     if isinstance(half := op.results[0].type, HALVES) and (op.name in _FLOAT_OPS or _has_wide(b, op, operands)):
@@ -294,3 +294,9 @@ ROUNDED: dict[str, Row] = {
     "math.rsqrt": lambda b, op, v: b.float(math.RsqrtOp, *v),
 }
 """Ops of f32 that may be a few units off."""
+
+SOFTMAX: dict[str, Row] = {
+    "arith.divf": lambda b, op, v: tt_rounded.share(b, *v),
+    "math.exp": lambda b, op, v: tt_rounded.weight(b, *v),
+}
+"""Those of a softmax."""

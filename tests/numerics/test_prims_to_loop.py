@@ -116,7 +116,7 @@ def edges(dtype: str, shift: int) -> Tensor:
 
 def defined(op: type[prims.PrimsOp], dtype: str) -> bool:
     row = SCALAR[op]
-    if op is prims.PhiloxOp:
+    if op in (prims.PhiloxOp, prims.Philox32Op):
         return dtype == "i64"
     return bool((row.floats, row.bools, row.unsigned, row.signed)[
         0 if dtype in FLOATS else 1 if dtype == "i1" else 2 if dtype[0] == "u" else 3
