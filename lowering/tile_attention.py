@@ -31,8 +31,9 @@ LEAST = 16
 _NARROW = ((64, 64, 4, 3), (128, 64, 4, 3), (128, 64, 8, 3), (64, 128, 4, 2), (64, 32, 4, 4), (128, 128, 4, 2))
 _MASKED = ((128, 64, 4, 3), (64, 64, 4, 3), (128, 64, 8, 3), (64, 32, 4, 4), (128, 128, 4, 2))
 _WIDE = ((128, 64, 4, 2), (64, 32, 4, 3), (128, 32, 4, 3), (64, 64, 4, 2), (128, 64, 8, 2), (128, 128, 8, 2))
+_WIDEST = ((128, 64, 8, 2), (64, 64, 4, 2), (128, 32, 8, 3), (64, 32, 4, 3))
 """Rows, keys, warps and stages, the best of what was measured on an H200 first: for keys and values of up to 64
-elements, these with a mask that is read, and longer ones.
+elements, these with a mask that is read, longer ones, and those of more than 128, of which a warp holds few rows.
 """
 
 _F32 = ((128, 32, 8, 2), (64, 32, 4, 2), (64, 64, 4, 2), (128, 32, 4, 2), (128, 64, 8, 2))
@@ -106,7 +107,8 @@ def _candidates(kernel: KernelOp, plan: Attention, target: GpuTarget, hints: Hin
         and {plan.row.name, plan.keys.name} <= _names(a)
     ]
     mask = sum(itemsize(type_of(a).dtype) for a in masks)
-    table = _WIDE if max(depth, columns) > 64 else _MASKED if mask else _NARROW
+    long = max(depth, columns)
+    table = _WIDEST if long > 128 else _WIDE if long > 64 else _MASKED if mask else _NARROW
     if plan.is_f32:
         short = (_F32_PAIRS_MASKED if mask else _F32_PAIRS) if precision == PAIRS else _F32
         table = _F32_WIDE if max(depth, columns) > 64 else short
