@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, f32, i32
@@ -61,9 +61,9 @@ def _rounds(op: Operation, index: int, found: set[Operation]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Softmax:
-    """Of a kernel's ops: exp(x - m), where m is the largest x, of which only their sum and quotients by it are made,
-    and these quotients, which are rounded at once. In code the exponentials are 2**24 times as large, so that none that
-    f32 holds is too small for an instruction that knows no number below 2**-126; `sums` of them are made right again.
+    """Of a kernel's ops: x - m and exp(x - m), where m is the largest x, of which only their sum is made, and quotients
+    by it that are rounded at once; these too. In code exponentials are 2**24 times as large, so that none of an f32 is
+    too small for an instruction that knows no number below 2**-126; `sums` are made right again.
     """
 
     ops: frozenset[Operation] = frozenset()
@@ -73,65 +73,55 @@ class Softmax:
 def softmax(kernel: KernelOp, rounded: frozenset[Operation]) -> Softmax:
     """What there is of that among ops that may be off."""
     ops = list(body_ops(kernel.body))
-    exps = {o for o in ops if isinstance(o, math.ExpOp) and o in rounded and _is_below_largest(o)}
-    sums: dict[SSAValue, Operation | None] = {}
-    for loop in ops:
-        last = loop.body.block.last_op if isinstance(loop, ForOp) else None
-        if not isinstance(loop, ForOp) or last is None:
-            continue
-        kinds = [k.data for k in loop.reduce.data]
-        if kinds == ["expsum"]:
-            sums[loop.res[1]] = None
-        for kind, v, r in zip(kinds, last.operands, loop.res, strict=False):
-            if kind == "add" and v.owner in exps:
-                sums[r] = cast(Operation, v.owner)
-    shares: dict[Operation, set[Operation]] = {}
-    kept = {e for e in exps if _ends_in_shares(e.results[0], e, sums, shares)}
-    taken = {o for o, made in shares.items() if made <= kept and _written(o.operands[0]) <= kept}
+    exps = {o: m for o in ops if isinstance(o, math.ExpOp) and o in rounded and (m := _largest(o)) is not None}
+    sums = {
+        r: exps[v.owner]
+        for o in ops
+        if isinstance(o, ForOp) and isinstance(last := o.body.block.last_op, YieldOp)
+        for kind, v, r in zip(o.reduce.data, last.values, o.res, strict=False)
+        if kind.data == "add" and isinstance(v.owner, math.ExpOp) and v.owner in exps
+    }
+    apart, shares = {cast(Operation, e.operands[0].owner) for e in exps}, set[Operation]()
     # an exponential is as large everywhere, or nowhere
-    if {o for o in shares if o not in taken} or exps - kept:
+    alone = all([_ends_in_shares(e.results[0], m, sums, shares) for e, m in exps.items()])
+    alone = alone and all(u.operation in exps for o in apart for u in o.results[0].uses)
+    alone = alone and all(u.operation in shares for r in sums for u in r.uses)
+    if not alone or any(_written(o.operands[0]) - exps.keys() for o in shares):
         return Softmax()
-    return Softmax(frozenset((*kept, *taken)), frozenset(r for r, e in sums.items() if e is not None))
+    return Softmax(frozenset((*exps, *apart, *shares)), frozenset(sums))
 
 
-def _is_below_largest(op: math.ExpOp) -> bool:
-    """Whether `op` is exp(x - m), with m the largest of all x."""
-    apart = op.operands[0].owner
-    largest = apart.operands[1].owner if isinstance(apart, arith.SubfOp) else None
-    around = op.parent_op()
-    if not isinstance(largest, ForOp) or not isinstance(around, ForOp) or largest.dims != around.dims:
-        return False
-    kinds, last = [k.data for k in largest.reduce.data], largest.body.block.last_op
-    if last is None or apart.operands[1] is not largest.res[0] or kinds[:1] not in (["max"], ["expsum"]):
-        return False
-    return alike(apart.operands[0], last.operands[0])
+def _largest(op: math.ExpOp) -> SSAValue | None:
+    """m, where `op` is exp(x - m) and m the largest of all x."""
+    apart, around = op.operands[0].owner, op.parent_op()
+    loop = apart.operands[1].owner if isinstance(apart, arith.SubfOp) else None
+    if not isinstance(loop, ForOp) or not isinstance(around, ForOp) or loop.dims != around.dims:
+        return None
+    last = loop.body.block.last_op
+    if last is None or [k.data for k in loop.reduce.data] != ["max"] or not isinstance(apart, Operation):
+        return None
+    return loop.res[0] if alike(apart.operands[0], last.operands[0]) else None
 
 
 def _ends_in_shares(
-    weight: SSAValue, e: Operation, sums: Mapping[SSAValue, Any], shares: dict[Operation, set[Operation]]
+    weight: SSAValue, largest: SSAValue, sums: Mapping[SSAValue, SSAValue], shares: set[Operation]
 ) -> bool:
-    """Whether nothing but sums and rounded quotients by `sums` are made of a value, which is `e`'s; these become
-    `shares` of it.
+    """Whether nothing but sums, and rounded quotients by these, is made of a value of a row; the quotients are added to
+    `shares`. `sums` have the row's largest value.
     """
     for use in weight.uses:
         op = use.operation
         if isinstance(op, StoreOp) and isinstance(op.target.owner, ScratchOp):
             loads = [u.operation for u in op.target.uses if isinstance(u.operation, LoadOp)]
-            if not all(_ends_in_shares(o.res, e, sums, shares) for o in loads):
+            if not all(_ends_in_shares(o.res, largest, sums, shares) for o in loads):
                 return False
-        elif isinstance(op, arith.DivfOp) and use.index == 0 and op.operands[1] in sums:
+        elif isinstance(op, arith.DivfOp) and use.index == 0 and sums.get(op.operands[1]) is largest:
             if not all(isinstance(u.operation, arith.TruncFOp) for u in op.results[0].uses):
                 return False
-            shares.setdefault(op, set()).add(e)
-        elif not isinstance(op, YieldOp) or not any(r in sums for r in _results(op, use.index)):
+            shares.add(op)
+        elif not isinstance(op, YieldOp) or cast(ForOp, op.parent_op()).res[use.index] not in sums:
             return False
     return True
-
-
-def _results(op: YieldOp, index: int) -> list[SSAValue]:
-    """What a loop makes of the value that it yields there."""
-    loop = op.parent_op()
-    return [loop.res[index]] if isinstance(loop, ForOp) and index < len(loop.res) else []
 
 
 def _written(v: SSAValue) -> set[Operation]:
@@ -173,10 +163,14 @@ def divide(b: TtBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
     return b.float(arith.MulfOp, b.float(arith.MulfOp, x, r), k)
 
 
-def weight(b: TtBuilder, x: SSAValue) -> SSAValue:
-    """2**24 exp(x), for a softmax."""
-    power = b.float(arith.MulfOp, x, b.constant(1.4426950408889634, f32))
-    return exp2_of_sum(b, b.float(arith.AddfOp, power, b.constant(24.0, f32)))
+def power(b: TtBuilder, x: SSAValue, most: SSAValue) -> SSAValue:
+    """log2(2**24 exp(x - most)) in one step, x c + d. As c and d are a row's, all of it is off by as much as d is.
+    Where d would overflow, numbers that are not equal differ by too much for any c to matter.
+    """
+    few = b.compare("olt", b.float(math.AbsFOp, most), b.constant(2.0**126, f32))
+    c = b.select(few, b.constant(1.4426950408889634, f32), b.constant(1.0, f32))
+    d = b.float(arith.SubfOp, b.constant(24.0, f32), b.float(arith.MulfOp, most, c))
+    return tt_math.libdevice(b, "fma", x, c, d)
 
 
 def weights(b: TtBuilder, total: SSAValue) -> SSAValue:

@@ -297,6 +297,7 @@ ROUNDED: dict[str, Row] = {
 
 SOFTMAX: dict[str, Row] = {
     "arith.divf": lambda b, op, v: tt_rounded.share(b, *v),
-    "math.exp": lambda b, op, v: tt_rounded.weight(b, *v),
+    "arith.subf": lambda b, op, v: tt_rounded.power(b, *v),
+    "math.exp": lambda b, op, v: tt_rounded.exp2_of_sum(b, *v),
 }
 """Those of a softmax."""

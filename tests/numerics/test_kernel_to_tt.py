@@ -400,6 +400,7 @@ ROUNDED: dict[str, Callable[[Tensor], Tensor]] = {
     "quotients": lambda x: 1 / x + x.sigmoid(),
     "softmax": lambda x: x.reshape(-1, 8).softmax(-1),
     "long softmax": lambda x: x[:5].repeat(8000).softmax(-1),
+    "two softmax": lambda x: x.reshape(-1, 8).softmax(-1) * x.reshape(-1, 8).neg().softmax(-1),
     "shares": lambda x: x.reshape(-1, 8) / x.reshape(-1, 8).abs().amax(-1, keepdim=True),
 }
 """Of which results of 8 or 11 bits are made, so that they need not be exact."""
@@ -423,6 +424,34 @@ def test_rounded(name: str, dtype: torch.dtype) -> None:
     off, theirs = ((y.double() - exact).abs()[finite] / unit[finite] for y in (found, eager))
     worse = off - theirs.clamp(min=0.52) - 0.25 * (name == "gelu")  # its tail is a small difference
     assert worse.max() <= 0, (x.reshape(exact.shape)[finite][worse.argmax()], off[worse.argmax()])
+
+
+def test_softmax_of_the_largest_numbers() -> None:
+    """Where log2(e) times the largest value would be infinite, and next to it."""
+    most, inf = torch.finfo(torch.bfloat16).max, float("inf")
+    rows = [[most, most, -most, 0], [2.0**126, 2.0**126 * 0.99, 1, -1], [-most, -most, -inf, -most], [2.5e38, 2.4e38, 2.5e38, 7],
+            [most, inf, 0, 0], [8.4e37, 8.5e37, 8.5e37, 0], [-inf, -inf, -inf, -inf], [1, 2, float("nan"), 3]]  # fmt: skip
+    x = torch.tensor(rows, dtype=torch.bfloat16)
+    program = lambda x: x.softmax(-1)  # noqa: E731
+    (found,) = Program(on_gpu(capture(program, x).module, f"aten,prims,loop,{FROM_LOOP}"), [x]).results
+    torch.testing.assert_close(found, program(x), equal_nan=True, rtol=0, atol=0)
+
+
+def test_a_softmax_is_seen() -> None:
+    """Of halves exponentials are one instruction, whether they are kept or computed again; not of f32, and not where
+    they are read by themselves.
+    """
+
+    def symbols(program: Callable[[Tensor], Any], x: Tensor) -> set[str]:
+        module = on_gpu(capture(program, x).module, f"aten,prims,loop,{FROM_LOOP}")
+        return {o.symbol.data for o in module.walk() if isinstance(o, tt.ExternElementwiseOp)}
+
+    fast = {"__nv_fmaf", "llvm.nvvm.ex2.approx.ftz.f"}
+    for columns in (64, 20000):
+        x = torch.empty(1024, columns, dtype=torch.bfloat16)
+        assert symbols(lambda x: x.softmax(-1), x) == fast
+        assert not symbols(lambda x: x.softmax(-1), x.float()) & fast
+        assert not symbols(lambda x: (x - x.amax(-1, keepdim=True)).exp().cumsum(-1), x) & fast
 
 
 def test_wide_indices() -> None:
