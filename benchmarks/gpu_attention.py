@@ -88,6 +88,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "long": (plain, _same(1, 16, 8192, 8192, 64)),
     "long_16k": (plain, _same(1, 4, 16384, 16384, 128)),
     "wide": (plain, _same(2, 8, 2048, 2048, 256)),
+    "wide_biased": (biased, (*_same(2, 8, 2048, 2048, 256), (8, 2048, 2048))),
+    "wide_causal": (causal, _same(2, 8, 2048, 2048, 256)),
 }
 
 

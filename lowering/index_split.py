@@ -88,19 +88,24 @@ def _units(e: Dim) -> set[str]:
     return set[str]().union(*(_units(a) for a in getattr(e, "args", ())[: 1 if type(e).__name__ == "Mod" else None]))
 
 
-def substitute_body(body: Block, mapping: Mapping[sympy.Symbol, Dim], known: Facts) -> Block:
-    """A copy of the block with dims replaced in every index and predicate, simplified by what is known."""
-    values: dict[SSAValue, SSAValue] = {}
+def substitute_body(
+    body: Block, mapping: Mapping[sympy.Symbol, Dim], known: Facts, values: dict[SSAValue, SSAValue] | None = None
+) -> Block:
+    """A copy of the block with dims replaced in every index and predicate, simplified by what is known; `values`: of
+    what is outside of it.
+    """
+    values = {} if values is None else values
     new = Block(arg_types=[a.type for a in body.args])
     values.update(zip(body.args, new.args, strict=True))
     for op in body.ops:
-        new.add_op(_substitute_op(op, mapping, known, values))
+        new.add_op(substitute_op(op, mapping, known, values))
     return new
 
 
-def _substitute_op(
+def substitute_op(
     op: Operation, mapping: Mapping[sympy.Symbol, Dim], known: Facts, values: dict[SSAValue, SSAValue]
 ) -> Operation:
+    """A copy of an op in the same way, which is added to `values`."""
     properties: dict[str, Attribute] = {}
     for name, a in op.properties.items():
         if isinstance(a, IndexAttr):
@@ -113,6 +118,7 @@ def _substitute_op(
         result_types=op.result_types,
         properties=properties,
         attributes=op.attributes,
+        regions=[Region(substitute_body(r.block, mapping, known, values)) for r in op.regions],
         location=op.location,
     )
     values.update(zip(op.results, copy.results, strict=True))

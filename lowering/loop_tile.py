@@ -29,6 +29,7 @@ from .tile_invariant import tile_invariant
 from .tile_online import one_pass
 from .tile_order import order_programs
 from .tile_phases import DETERMINISTIC, split_phases
+from .tile_rows import write_rows
 from .tile_spill import spill
 from .tile_variants import VARIANTS, kind_of
 
@@ -97,6 +98,7 @@ class LoopTile(ModulePass):
                 elif not tile_contraction(
                     part, target, known, tf32=self.tf32, candidate=self.candidate, measured=measured
                 ):
+                    write_rows(part, tile_choice.WINDOW_ROWS, tile_choice.FLAT * target.processors)
                     tile_kernel(part, target, known, variant)
                     if chosen != "default":
                         told = {"kind": StringAttr(kind), "tile": StringAttr(chosen)}

@@ -21,6 +21,7 @@ from .gpu_target import GpuTarget
 from .schedule_access import accesses, buffer_of, stride
 from .tile_extent import at_most
 from .tile_held import HELD, WASTE, Chunks, chunks
+from .tile_rows import ROWS
 from .tile_shape import KernelShape
 from .tile_variants import VARIANTS, Variant
 from .tt_forms import HELD as HELD_SIZES
@@ -71,6 +72,12 @@ GAPS_EACH = 2
 
 WINDOWS = 512
 """Elements of a tile of windows whose lanes read with gaps."""
+
+WINDOW_ROWS = 8
+"""Rows of windows that are written out at most."""
+
+WINDOW_LANES = 64
+"""Elements of a tile of such rows."""
 
 FLAT_EACH = 16
 """Of these, for a thread."""
@@ -133,7 +140,8 @@ class Tiling(KernelShape):
                 self.is_window = True
                 elements, vector = self._flat(), self._best(self.grid, self.found)
                 narrow = THREAD if vector is None else self._narrow(vector)
-                self._write(elements, self._each(max(WINDOW_EACH, THREAD // narrow)))
+                each = max(WINDOW_EACH, THREAD // narrow)
+                self._write(elements, 1 if ROWS in self.kernel.attributes else self._each(each))
             elif across and column is not None:
                 self._write(self._columns(column), COLUMN_EACH)
             else:
@@ -174,7 +182,8 @@ class Tiling(KernelShape):
             points *= self._size(d)
         budget = FLAT * 2 // max(narrow, 2)
         if self._has_gaps():
-            budget = min(budget, WINDOWS if self.is_window else GAPS * GAPS_EACH)
+            windows = WINDOW_LANES if ROWS in self.kernel.attributes else WINDOWS
+            budget = min(budget, windows if self.is_window else GAPS * GAPS_EACH)
         while budget > 256 and points < budget * 2 * self.target.processors:
             budget //= 2
         left = budget
