@@ -25,17 +25,20 @@ ROWS = "rows"
 POINTS = 128
 """Points of the windows of all rows at most."""
 
+LEAST = 2048
+"""Results for a processor, of each of the rows, at least."""
 
-def write_rows(kernel: KernelOp, most: int, least: int) -> None:
-    """Write out up to `most` rows of a kernel with at least `least` points for each."""
+
+def write_rows(kernel: KernelOp, most: int, processors: int) -> None:
+    """Write out up to `most` rows of a kernel that has work enough for a GPU's processors."""
     d = _shared(kernel)
     if d is None or not isinstance(d.extent, int):
         return
     loops = [o for o in kernel.body.block.ops if isinstance(o, ForOp)]
     window = max(prod(n.extent for n in o.dims) for o in loops)  # pyright: ignore
     points = prod(n.extent for n in kernel.grid)  # pyright: ignore
-    fits = (n for n in range(most, 1, -1) if d.extent % n == 0 and n * window <= POINTS and n * least <= points)
-    rows = next(fits, None)
+    most = min(most, POINTS // window, points // max(LEAST * processors, 1))
+    rows = next((n for n in range(most, 1, -1) if d.extent % n == 0), None)
     if rows is None:
         return
     known = facts(tuple(kernel.grid))

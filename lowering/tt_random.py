@@ -66,8 +66,10 @@ RANDOM: Mapping[str, Callable[..., SSAValue]] = {"philox": _each(philox), "philo
 
 def of_neighbours(body: KernelBody, op: FnOp) -> SSAValue | None:
     """`philox32` of a tile, of which neighbours along an axis are even places and the next ones; None elsewhere."""
+    if op.fn.data != "philox32":
+        return None
     key, counter = op.args
-    if op.fn.data != "philox32" or not isinstance(counter.owner, IndexOp) or shape_of(body.values[key].type):
+    if not isinstance(counter.owner, IndexOp) or shape_of(body.values[key].type):
         return None
     places = counter.owner.value[0]
     found = ((i, _pairs(body, i, places)) for i in reversed(range(len(body.axes))))

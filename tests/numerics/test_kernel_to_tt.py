@@ -26,7 +26,7 @@ from lamella.dialects.text import parse_module, print_module
 from lamella.dialects.verify import verify_op
 from lamella.driver import run_passes
 from lamella.frontend.capture import capture
-from lamella.lowering import fuse_split, tile_choice
+from lamella.lowering import fuse_split, tile_choice, tile_rows
 from lamella.lowering.gpu_target import GpuTarget
 
 FROM_LOOP = f"loop-fuse{{{GpuTarget.from_name('sm_90').machine}}},bufferize,loop-tile,kernel-to-tt"
@@ -424,6 +424,39 @@ def test_rounded(name: str, dtype: torch.dtype) -> None:
     off, theirs = ((y.double() - exact).abs()[finite] / unit[finite] for y in (found, eager))
     worse = off - theirs.clamp(min=0.52) - 0.25 * (name == "gelu")  # its tail is a small difference
     assert worse.max() <= 0, (x.reshape(exact.shape)[finite][worse.argmax()], off[worse.argmax()])
+
+
+WINDOWS: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, ...], bool]] = {
+    "max": (lambda x: F.max_pool2d(F.relu(x), 3, 2, 1), (2, 3, 16, 20), True),
+    "mean": (lambda x: F.avg_pool2d(x, 3, 2, 1), (2, 3, 16, 20), True),
+    "ceiling": (lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), (2, 3, 15, 18), True),
+    "outside not counted": (lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), (2, 3, 16, 20), True),
+    "a step of one": (lambda x: F.max_pool2d(x, 3, 1, 1) + x, (1, 2, 12, 30), True),
+    "one row": (lambda x: F.max_pool1d(x, 3, 2, 1), (2, 3, 64), False),
+    "a prime number of rows": (lambda x: F.max_pool2d(x, 3, 2, 1), (2, 3, 13, 20), True),
+    "more rows than eight": (lambda x: F.max_pool2d(x, 3, 2, 1), (2, 3, 22, 20), False),
+    "apart": (lambda x: F.max_pool2d(x, 2), (2, 3, 16, 20), False),
+}
+"""Windows, what they are of, and whether rows share what they read."""
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_rows_of_windows(name: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are written out are the same; what they share is loaded once."""
+    program, shape, shared = WINDOWS[name]
+    x = _normal(*shape).to(dtype)
+    x[..., 3] = torch.nan
+
+    def stores() -> int:
+        module = on_gpu(capture(program, x).module, f"aten,prims,loop,{FROM_LOOP}")
+        (found,) = Program(module, [x]).results
+        torch.testing.assert_close(found, program(x), equal_nan=True)
+        return sum(isinstance(o, tt.StoreOp) for o in module.walk())
+
+    alone = stores()
+    monkeypatch.setattr(tile_rows, "LEAST", 0)
+    assert (stores() > alone) == shared
 
 
 def test_softmax_of_the_largest_numbers() -> None:
