@@ -74,7 +74,7 @@ def softmax(kernel: KernelOp, rounded: frozenset[Operation]) -> Softmax:
     """What there is of that among ops that may be off."""
     ops = list(body_ops(kernel.body))
     exps = {o: m for o in ops if isinstance(o, math.ExpOp) and o in rounded and (m := _largest(o)) is not None}
-    sums = {
+    sums: dict[SSAValue, SSAValue] = {
         r: exps[v.owner]
         for o in ops
         if isinstance(o, ForOp) and isinstance(last := o.body.block.last_op, YieldOp)
