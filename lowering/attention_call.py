@@ -85,8 +85,11 @@ def reason_to_generate(call: AttentionCall, target: CpuTarget) -> str | None:
     return "blocks of scores stay in a cache, and larger tiles in registers"
 
 
-GPU_SIDE, GPU_SIZE, GPU_SCORES = 64, 128, 1 << 20
-"""On a GPU: queries and keys at least, elements of a key or a value at most, and scores at least."""
+GPU_SIDE, GPU_SCORES = 64, 1 << 20
+"""On a GPU: queries and keys, and scores at least."""
+
+GPU_SIZE = {"bf16": 256, "f16": 256, "f32": 128}
+"""Elements of a key or a value at most."""
 
 
 def reason_on_gpu(call: AttentionCall, gpu: GpuTarget) -> str | None:
@@ -94,12 +97,12 @@ def reason_on_gpu(call: AttentionCall, gpu: GpuTarget) -> str | None:
     if not call.is_static or call.op.name != EFFICIENT or (" mask" not in call.mask and call.dtype != "f32"):
         return None
     sizes = call.sizes(lambda d: cast(int, d))
-    if gpu.sm < 80 or call.dtype not in ("bf16", "f16", "f32") or call.groups != call.heads or not is_large(*sizes):
+    if gpu.sm < 80 or call.groups != call.heads or not is_large(call.dtype, *sizes):
         return None
     return "a mask is read where scores are made"
 
 
-def is_large(batch: int, heads: int, groups: int, queries: int, keys: int, size: int) -> bool:
+def is_large(dtype: str, batch: int, heads: int, groups: int, queries: int, keys: int, size: int) -> bool:
     """Whether attention on a GPU is worth a kernel that goes over the keys once."""
     scores = batch * heads * queries * keys
-    return min(queries, keys) >= GPU_SIDE and size <= GPU_SIZE and scores >= GPU_SCORES
+    return min(queries, keys) >= GPU_SIDE and size <= GPU_SIZE.get(dtype, 0) and scores >= GPU_SCORES

@@ -98,7 +98,7 @@ class LoopTile(ModulePass):
                 elif not tile_contraction(
                     part, target, known, tf32=self.tf32, candidate=self.candidate, measured=measured
                 ):
-                    write_rows(part, tile_choice.WINDOW_ROWS, target.processors)
+                    write_rows(part, tile_choice.WINDOW_ROWS, tile_choice.WINDOW, target.processors)
                     tile_kernel(part, target, known, variant)
                     if chosen != "default":
                         told = {"kind": StringAttr(kind), "tile": StringAttr(chosen)}

@@ -31,10 +31,13 @@ LEAST = 16
 _NARROW = ((64, 64, 4, 3), (128, 64, 4, 3), (128, 64, 8, 3), (64, 128, 4, 2), (64, 32, 4, 4), (128, 128, 4, 2))
 _MASKED = ((128, 64, 4, 3), (64, 64, 4, 3), (128, 64, 8, 3), (64, 32, 4, 4), (128, 128, 4, 2))
 _WIDE = ((128, 64, 4, 2), (64, 32, 4, 3), (128, 32, 4, 3), (64, 64, 4, 2), (128, 64, 8, 2), (128, 128, 8, 2))
-_WIDEST = ((128, 64, 8, 2), (64, 64, 4, 2), (128, 32, 8, 3), (64, 32, 4, 3))
+_WIDEST = ((128, 64, 8, 2), (128, 32, 8, 3), (64, 32, 4, 3), (64, 64, 4, 2))
 """Rows, keys, warps and stages, the best of what was measured on an H200 first: for keys and values of up to 64
 elements, these with a mask that is read, longer ones, and those of more than 128, of which a warp holds few rows.
 """
+
+LONG, _LONG = 1 << 13, (128, 64, 4, 3)
+"""Keys from which on a tile is better than the first of `_NARROW`."""
 
 _F32 = ((128, 32, 8, 2), (64, 32, 4, 2), (64, 64, 4, 2), (128, 32, 4, 2), (128, 64, 8, 2))
 _F32_PAIRS = ((64, 64, 4, 2), (128, 64, 8, 2), (64, 32, 4, 2), (128, 32, 4, 2))
@@ -112,6 +115,8 @@ def _candidates(kernel: KernelOp, plan: Attention, target: GpuTarget, hints: Hin
     if plan.is_f32:
         short = (_F32_PAIRS_MASKED if mask else _F32_PAIRS) if precision == PAIRS else _F32
         table = _F32_WIDE if max(depth, columns) > 64 else short
+    elif table is _NARROW and hints.size(plan.keys.extent) >= LONG:
+        table = (_LONG, *(t for t in table if t != _LONG))
     elif any(not multiple_of(n, ALIGNED) for a in masks for n in type_of(a).strides if n not in (0, 1)):
         table = (_ODD, *table)
     few: list[Tile] = []

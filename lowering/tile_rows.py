@@ -25,18 +25,25 @@ ROWS = "rows"
 POINTS = 128
 """Points of the windows of all rows at most."""
 
+_KINDS = ("max", "min")
+"""Of reductions that need no registers but for what is read: sums were slower so."""
+
 LEAST = 2048
 """Results for a processor, of each of the rows, at least."""
 
 
-def write_rows(kernel: KernelOp, most: int, processors: int) -> None:
-    """Write out up to `most` rows of a kernel that has work enough for a GPU's processors."""
+def write_rows(kernel: KernelOp, most: int, largest: int, processors: int) -> None:
+    """Write out up to `most` rows of a kernel whose windows have at most `largest` points, and which has work enough
+    for a GPU's processors.
+    """
     d = _shared(kernel)
     if d is None or not isinstance(d.extent, int):
         return
     loops = [o for o in kernel.body.block.ops if isinstance(o, ForOp)]
     window = max(prod(n.extent for n in o.dims) for o in loops)  # pyright: ignore
     points = prod(n.extent for n in kernel.grid)  # pyright: ignore
+    if window > largest:
+        return
     most = min(most, POINTS // window, points // max(LEAST * processors, 1))
     rows = next((n for n in range(most, 1, -1) if d.extent % n == 0), None)
     if rows is None:
@@ -63,6 +70,8 @@ def _shared(kernel: KernelOp) -> LoopDim | None:
     """The dim of the grid along which windows share rows, if there is nothing else in the kernel."""
     loops = {o for o in kernel.body.block.ops if isinstance(o, ForOp)}
     sizes = [n for o in (kernel, *loops) for n in (kernel.grid if o is kernel else o.dims)]  # pyright: ignore
+    if any(k.data not in _KINDS for o in loops for k in o.reduce.data):
+        return None
     if not loops or not all(isinstance(n.extent, int) and n.lo == 0 for n in sizes):
         return None
     if not all(_is_plain(o) for o in body_ops(kernel.body) if o not in loops and o is not kernel.body.block.last_op):

@@ -15,12 +15,29 @@ loop.kernel @window(%x0: !sym.t<[64, 64, 112, 112], bf16, strides=[802816, 1, 71
 // The same where columns are neighbours: windows overlap, so that lanes are points of the result all the same.
 // CHECK-LABEL: loop.kernel @columns(
 // CHECK-SAME: tile = {d2 = 8 : i64, d3 = 64 : i64}, warps = 4
-// CHECK: loop.for [r0 = 3, r1 = 3] reduce [max] attributes {unroll} {
+// CHECK: loop.for [r0 = 3, r1 = 3] reduce [add] attributes {unroll} {
 loop.kernel @columns(%x0: !sym.t<[64, 64, 112, 112], f32, device=cuda:0>) outs(%y0: !sym.t<[64, 64, 55, 55], f32, device=cuda:0>) sizes [] grid [d0 = 64, d1 = 64, d2 = 55, d3 = 55] {
-  %0 = loop.for [r0 = 3, r1 = 3] reduce [max] attributes {unroll} {
+  %0 = loop.for [r0 = 3, r1 = 3] reduce [add] attributes {unroll} {
     %1 = loop.load %x0[d0, d1, 2*d2 + r0, 2*d3 + r1] : !sym.t<[64, 64, 112, 112], f32, device=cuda:0>
     loop.yield %1 : f32
   } : f32
   loop.store %0, %y0[d0, d1, d2, d3] : !sym.t<[64, 64, 55, 55], f32, device=cuda:0>
+  loop.end
+}
+
+// Of maxima several rows are written out, which read what they share once; all of it is read before anything is stored.
+// CHECK-LABEL: loop.kernel @rows(
+// CHECK-SAME: grid [d0 = 4096, d2 = 14, d3 = 55]
+// CHECK-SAME: rows = 4 : i64
+// CHECK: loop.load %x0[d0, 8*d2 + r0 - 1, 2*d3 + r1] mask [ge(8*d2 + r0, 1)]
+// CHECK: loop.load %x0[d0, 8*d2 + r0 + 1, 2*d3 + r1] mask []
+// CHECK: loop.store %{{.*}}, %y0[d0, 4*d2, d3]
+// CHECK-NEXT: loop.store %{{.*}}, %y0[d0, 4*d2 + 1, d3]
+loop.kernel @rows(%x0: !sym.t<[4096, 112, 112], bf16, device=cuda:0>) outs(%y0: !sym.t<[4096, 56, 55], bf16, device=cuda:0>) sizes [] grid [d0 = 4096, d2 = 56, d3 = 55] {
+  %0 = loop.for [r0 = 3, r1 = 9] reduce [max] {
+    %1 = loop.load %x0[d0, 2*d2 + r0 - 1, 2*d3 + r1] mask [ge(2*d2 + r0, 1)] other 0xff80 : bf16 : !sym.t<[4096, 112, 112], bf16, device=cuda:0>
+    loop.yield %1 : bf16
+  } : bf16
+  loop.store %0, %y0[d0, d2, d3] : !sym.t<[4096, 56, 55], bf16, device=cuda:0>
   loop.end
 }

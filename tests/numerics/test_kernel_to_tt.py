@@ -428,9 +428,9 @@ def test_rounded(name: str, dtype: torch.dtype) -> None:
 
 WINDOWS: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, ...], bool]] = {
     "max": (lambda x: F.max_pool2d(F.relu(x), 3, 2, 1), (2, 3, 16, 20), True),
-    "mean": (lambda x: F.avg_pool2d(x, 3, 2, 1), (2, 3, 16, 20), True),
-    "ceiling": (lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), (2, 3, 15, 18), True),
-    "outside not counted": (lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), (2, 3, 16, 20), True),
+    "mean": (lambda x: F.avg_pool2d(x, 3, 2, 1), (2, 3, 16, 20), False),
+    "ceiling": (lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), (2, 3, 15, 18), True),
+    "least": (lambda x: -F.max_pool2d(-x, 5, 2, 2), (2, 3, 16, 20), True),
     "a step of one": (lambda x: F.max_pool2d(x, 3, 1, 1) + x, (1, 2, 12, 30), True),
     "one row": (lambda x: F.max_pool1d(x, 3, 2, 1), (2, 3, 64), False),
     "a prime number of rows": (lambda x: F.max_pool2d(x, 3, 2, 1), (2, 3, 13, 20), True),
