@@ -45,7 +45,8 @@ def written_out_on_gpu(first: AtenOp, gpu: GpuTarget, size: Callable[[Dim], int]
     if not _is_narrowed(last.results[0], *halves):
         return None
     batch, queries, keys, most = (size(n) for n in (*scores.shape, max(cast(int, inner), columns)))
-    return last if is_large(*halves, batch, 1, 1, queries, keys, most) else None
+    (dtype,) = halves
+    return last if is_large(dtype, batch, 1, 1, queries, keys, most) else None
 
 
 def written_out(first: AtenOp, target: CpuTarget, size: Callable[[Dim], int]) -> AtenOp | None:
