@@ -210,6 +210,19 @@ define ptr @lamella_wrap(ptr %owned) {
   ret ptr %o
 }
 
+; As a tensor that is no view for autograd, which refuses writes to one that was made without it.
+define ptr @lamella_detached(ptr %owned) {
+  %o = call ptr @lamella_wrap(ptr %owned)
+  %none = icmp eq ptr %o, null
+  br i1 %none, label %fail, label %detach
+detach:
+  %d = call ptr (ptr, ptr, ptr, ...) @PyObject_CallMethod(ptr %o, ptr @detach_name, ptr null)
+  call void @Py_DecRef(ptr %o)
+  ret ptr %d
+fail:
+  ret ptr null
+}
+
 ; A Python tensor for a tensor that is kept.
 define ptr @lamella_object(ptr %h) {
   %new = alloca ptr

@@ -41,7 +41,7 @@ SYMBOLS = (
     *("lamella_restride", "lamella_raise", "lamella_assert", "lamella_call", "lamella_object", "lamella_wrap"),
     *("lamella_drop", "lamella_drop_object", "lamella_tuple", "lamella_view", "lamella_slot", "lamella_disagree"),
     *("lamella_grad_off", "lamella_grad_restore", "lamella_one_thread", "lamella_threads_restore", "lamella_scalar"),
-    *("lamella_release", "lamella_retake"),
+    *("lamella_release", "lamella_retake", "lamella_detached"),
     *("lamella_recycle_limits", "lamella_recycle_clear", "lamella_recycle_bytes", "lamella_cuda_tensors"),
     *("lamella_together", "lamella_unobserved"),
 )
@@ -253,6 +253,7 @@ DECLARATIONS = r"""
 @PyExc_RuntimeError = external global ptr
 @PyExc_IndexError = external global ptr
 @unknown = private constant [31 x i8] c"a call failed without an error\00"
+@detach_name = private constant [7 x i8] c"detach\00"
 @short = private constant [37 x i8] c"an operator returned too few results\00"
 @missing = private constant [22 x i8] c"%U returned no tensor\00"
 @bad_sizes = private constant [69 x i8] c"%U returned a tensor whose sizes are not those the compiler was told\00"
@@ -276,6 +277,7 @@ declare ptr @PyErr_Format(ptr, ptr, ...)
 declare void @PyErr_SetString(ptr, ptr)
 declare void @PyErr_SetObject(ptr, ptr)
 declare ptr @PyTuple_GetItem(ptr, i64)
+declare ptr @PyObject_CallMethod(ptr, ptr, ptr, ...)
 declare i64 @PyTuple_Size(ptr)
 declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)

@@ -54,6 +54,7 @@ EXTERNALS: dict[str, str] = {
     "lamella_call": "iplplplpp",
     "lamella_object": "pp",
     "lamella_wrap": "pp",
+    "lamella_detached": "pp",
     "lamella_tuple": "ppl",
     "lamella_disagree": "vppl",
     "lamella_grad_off": "i",

@@ -9,6 +9,7 @@ something long runs (host_gil).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -16,7 +17,7 @@ from typing import Any, cast
 from xdsl.context import Context
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, i8, i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import host
@@ -380,30 +381,45 @@ class HostLowering:
             if value in self.buffers and self.buffers[value].argument is None:
                 self.handle(value)
         first: dict[Buffer, SSAValue] = {}
+        memories = Counter(map(_memory, values))
         for i, value in enumerate(values):
             at, buffer = b.gep(results, i, PTR), self.buffers.get(value)
             if buffer in first:
                 frame.call("Py_IncRef", again := frame.load(first[buffer]))
                 frame.store(again, at)
                 continue
-            frame.store(self._returned(value), at)
+            memory = _memory(value)
+            alone = memories[memory] == 1 and isinstance(memory, OpResult)
+            frame.store(self._returned(value, alone and _is_view(value)), at)
             if buffer is not None:
                 first[buffer] = at
         tuple_ = frame.get("lamella_tuple", results, b.constant(len(values), i64))
         self._release()
         b.ret(tuple_)
 
-    def _returned(self, value: SSAValue) -> SSAValue:
+    def _returned(self, value: SSAValue, view: bool) -> SSAValue:
+        """As a Python object; of a `view` of what is made here and not returned otherwise, a tensor that is none."""
         buffer = self.buffers.get(value)
         if buffer is None or buffer.argument is not None:
             return self.object(value)
         assert buffer.owned is not None
-        return self.frame.get("lamella_wrap", self.frame.owned_at(buffer.owned))
+        return self.frame.get("lamella_detached" if view else "lamella_wrap", self.frame.owned_at(buffer.owned))
 
     def _call(self, op: AtenOp) -> None:
         from .host_calls import lower_call
 
         lower_call(self, op)
+
+
+def _is_view(value: SSAValue) -> bool:
+    return isinstance(value.owner, AtenOp) and value.owner.schema.is_view
+
+
+def _memory(value: SSAValue) -> SSAValue:
+    """What a value is seen through views of."""
+    while _is_view(value) or isinstance(value.owner, host.ViewOp):
+        value = cast(Operation, value.owner).operands[0]
+    return value
 
 
 ROWS: dict[type[Operation], Callable[[HostLowering, Any], None]] = {

@@ -48,6 +48,24 @@ def test_memory_of_results(name: str, size: int, dynamic: bool) -> None:
     torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.parametrize("trains", [False, True])
+def test_a_complex_result_that_is_written_with_derivatives(trains: bool) -> None:
+    """It is no view of the floats that it is made of, which was made without derivatives."""
+    x = torch.randn(4, dtype=torch.complex64, requires_grad=trains)
+    w = torch.randn(4, requires_grad=True)
+
+    def gradients(f: Callable[[Tensor], Tensor]) -> Any:
+        y = f(x)
+        y.mul_(w)
+        y[1:].add_(w[1:])
+        return torch.autograd.grad(y.abs().sum(), (w, x) if trains else w)
+
+    def f(x: Tensor) -> Tensor:
+        return x * 2j
+
+    torch.testing.assert_close(gradients(lamella.compile(f, fullgraph=True)), gradients(f))
+
+
 def squares(x: Tensor) -> Tensor:
     return (x * x).sum(1)
 
