@@ -11,9 +11,9 @@ func.func @queries(%q: !sym.t<[2, 4, 2, 16], f32>, %k: !sym.t<[2, 4, 9, 16], f32
 
 // CHECK-LABEL: func.func @groups(
 // CHECK-NEXT: aten._scaled_dot_product_flash_attention_for_cpu(
-func.func @groups(%q: !sym.t<[2, 4, 1, 16], f32>, %k: !sym.t<[2, 2, 9, 16], f32>) -> !sym.t<[2, 4, 1, 16], f32> {
-  %y, %l = aten._scaled_dot_product_flash_attention_for_cpu(%q, %k, %k) : (!sym.t<[2, 4, 1, 16], f32>, !sym.t<[2, 2, 9, 16], f32>, !sym.t<[2, 2, 9, 16], f32>) -> (!sym.t<[2, 4, 1, 16], f32>, !sym.t<[2, 4, 1], f32>)
-  func.return %y : !sym.t<[2, 4, 1, 16], f32>
+func.func @groups(%q: !sym.t<[2, 4, 1, 16], bf16>, %k: !sym.t<[2, 2, 9, 16], bf16>) -> !sym.t<[2, 4, 1, 16], bf16> {
+  %y, %l = aten._scaled_dot_product_flash_attention_for_cpu(%q, %k, %k) : (!sym.t<[2, 4, 1, 16], bf16>, !sym.t<[2, 2, 9, 16], bf16>, !sym.t<[2, 2, 9, 16], bf16>) -> (!sym.t<[2, 4, 1, 16], bf16>, !sym.t<[2, 4, 1], f32>)
+  func.return %y : !sym.t<[2, 4, 1, 16], bf16>
 }
 
 // CHECK-LABEL: func.func @backward(
