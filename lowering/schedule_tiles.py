@@ -20,15 +20,18 @@ from .schedule_access import Access, stride, type_of
 from .schedule_dims import bytes_of
 
 LINE = 256
-"""Bytes of a row of a tile as it lies in memory."""
+"""Bytes of the rows of a tile, in what is read or in what is written."""
 
 COLUMNS = 64
-"""Rows of a tile as they lie in memory, neighbours in what is written."""
+"""Elements of the other side."""
 
 
 def tile_of(access: Access) -> tuple[int, int]:
-    """Rows and columns of a tile of a buffer: some lines long, so that pages are not entered for one line each."""
-    return LINE // max(2, bytes_of(access)), COLUMNS
+    """Rows and columns of a tile of a buffer: some lines long, so that pages are not entered for one line each, more so
+    in what is written.
+    """
+    line = LINE // max(2, bytes_of(access))
+    return min(line, COLUMNS), max(line, COLUMNS)
 
 
 def stage(kernel: KernelOp, rows: LoopDim, columns: LoopDim, tile: tuple[int, int], bits: int) -> None:

@@ -300,3 +300,15 @@ loop.kernel @k(%x: !sym.t<[2048, 1024], bf16>) outs(%y: !sym.t<[2048, 1024], bf1
   }
   loop.end
 }
+
+// -----
+
+// Tiles of halves: 128 bytes of what is read across, 256 of what is written.
+
+// CHECK: loop.scratch : !sym.t<[64, 128], bf16>
+// CHECK: loop.for [d1 = 128*b1 : 128*b1 + 128, d0 = 64*b0 : 64*b0 + 64] attributes {transpose = 16 : i64}
+loop.kernel @k(%x: !sym.t<[2048, 1024], bf16>) outs(%y: !sym.t<[1024, 2048], bf16>) sizes [] grid [d0 = 1024, d1 = 2048] {
+  %0 = loop.load %x[d1, d0] : !sym.t<[2048, 1024], bf16>
+  loop.store %0, %y[d0, d1] : !sym.t<[1024, 2048], bf16>
+  loop.end
+}
