@@ -47,8 +47,8 @@ class ArgumentTable:
     def __init__(self, types: Sequence[Attribute], check: Sequence[bool], anywhere: Sequence[bool] = ()):
         self.words: list[int] = []
         self.bound: dict[sympy.Symbol, int] = {}
-        self.hidden: list[tuple[Dim, int, bool]] = []
-        """Expressions with the word that holds what the caller gave, and whether it must agree."""
+        self.hidden: list[tuple[Dim, int, bool, tuple[Dim, ...]]] = []
+        """Expressions, each with the word of what was given, whether it must agree, and of strides the sizes."""
         self.floats: dict[sympy.Symbol, int] = {}
         self.count = 0
         for i, (type, checked) in enumerate(zip(types, check, strict=True)):
@@ -58,7 +58,8 @@ class ArgumentTable:
         self.count += 1
         return self.count - 1
 
-    def _code(self, value: Dim, check: bool) -> int:
+    def _code(self, value: Dim, check: bool, dims: Sequence[Dim] = ()) -> int:
+        """`dims`, of a stride: the size of its dim, where 1 says that it is nothing, and all sizes, where 0 does."""
         if isinstance(value, int):
             if not check:
                 return -1
@@ -70,7 +71,7 @@ class ArgumentTable:
             word = self.bound[value] = self._new()
             return -2 - 2 * word
         word = self._new()
-        self.hidden.append((value, word, check))
+        self.hidden.append((value, word, check, tuple(dims)))
         return -2 - 2 * word
 
     def _add(self, type: Attribute, check: bool, anywhere: bool) -> None:
@@ -83,7 +84,10 @@ class ArgumentTable:
             if not contiguous:
                 # the stride of a dim of size 1 is whatever it is
                 pairs = zip(type.shape, type.strides, strict=True)
-                self.words += [self._code(stride, check) if self._matters(d, stride) else -1 for d, stride in pairs]
+                self.words += [
+                    self._code(stride, check, (d, *type.shape)) if self._matters(d, stride) else -1
+                    for d, stride in pairs
+                ]
         elif isinstance(type, SymType):
             self.words += [SCALAR_KINDS[type.dtype], self._scalar(type, check)]
         else:
@@ -114,14 +118,14 @@ class ArgumentTable:
         pairs: list[tuple[SSAValue, SSAValue]] = []
         pending = self.hidden
         while pending:
-            later: list[tuple[Dim, int, bool]] = []
-            for value, k, check in pending:
+            later: list[tuple[Dim, int, bool, tuple[Dim, ...]]] = []
+            for value, k, check, dims in pending:
                 unknown = [s for s in expr.symbols(value) if s not in frame.env]
                 if not unknown:
                     if check:
-                        pairs.append((word(k), frame.number(value)))
+                        pairs.append((_given(frame, word(k), value, dims), frame.number(value)))
                 elif len(unknown) > 1 or (solved := _solve(frame, value, unknown[0], word(k))) is None:
-                    later.append((value, k, check))
+                    later.append((value, k, check, dims))
                 else:
                     frame.env[unknown[0]] = solved
                     pairs.append((word(k), frame.number(value)))
@@ -129,6 +133,16 @@ class ArgumentTable:
                 raise HostError(f"no argument gives the sizes in {expr.text(later[0][0])}")
             pending = later
         return pairs
+
+
+def _given(frame: Frame, given: Num, value: Dim, dims: Sequence[Dim]) -> Num:
+    """A number that was given; of a stride that is nothing to its tensor, what it should be."""
+    for i, size in enumerate(dims):
+        if not isinstance(size, int):
+            b = frame.b
+            free = b.icmp("eq", frame.number(size), b.constant(int(i == 0), i64))
+            given = b.select(free, frame.number(value), given)
+    return given
 
 
 def _solve(frame: Frame, value: Dim, symbol: sympy.Symbol, given: SSAValue) -> Num | None:

@@ -107,3 +107,21 @@ def test_memory_around_what_was_written(f: Callable[[Tensor], Any]) -> None:
     for first in (1, 0):
         theirs, ours = torch.arange(60.0).view(5, 3, 4)[first : first + 4], torch.arange(60.0).view(5, 3, 4)
         torch.testing.assert_close(function(ours[first : first + 4]), f(theirs))
+
+
+@pytest.mark.usefixtures("sizes_of_data")
+def test_strides_of_a_gradient_without_elements() -> None:
+    """They say nothing, whatever was traced."""
+
+    def f(x: Tensor, k: Tensor) -> Tensor:
+        n = int(k.item())
+        torch._check(n >= 0)
+        torch._check(n <= x.shape[0])
+        return ((x[:n] * 1).abs() + 1).lgamma()[..., ::2]
+
+    x = torch.randn(3, 5, 6, requires_grad=True)
+    g = compiled(f, True)
+    for n in (2, 0, 1):
+        y, expected = g(x, torch.tensor(n)), f(x, torch.tensor(n))
+        w = torch.randn(3, 5, 6)[:n, :, ::2] if n == 0 else torch.randn_like(expected)
+        torch.testing.assert_close(torch.autograd.grad(y, x, w), torch.autograd.grad(expected, x, w))
