@@ -135,13 +135,13 @@ class ArgumentTable:
         return pairs
 
 
-def _given(frame: Frame, given: Num, value: Dim, dims: Sequence[Dim]) -> Num:
+def _given(frame: Frame, given: SSAValue, value: Dim, dims: Sequence[Dim]) -> SSAValue:
     """A number that was given; of a stride that is nothing to its tensor, what it should be."""
+    b, expected = frame.b, frame.number(value)
     for i, size in enumerate(dims):
         if not isinstance(size, int):
-            b = frame.b
             free = b.icmp("eq", frame.number(size), b.constant(int(i == 0), i64))
-            given = b.select(free, frame.number(value), given)
+            given = b.select(free, b.constant(expected, i64) if isinstance(expected, int) else expected, given)
     return given
 
 
