@@ -46,9 +46,14 @@ SCATTERS = frozenset({"aten.slice_scatter", "aten.select_scatter", "aten.diagona
 
 
 def keeps_memory_around(op: Operation) -> bool:
-    """Whether a copy of a tensor is seen by `as_strided`, which counts from the beginning of the memory that the tensor
-    is a part of: only ATen's has what lies around it.
+    """Whether a copy of the caller's tensor is seen by `as_strided`, which counts from the beginning of the memory that
+    the tensor is a part of: only ATen's has what lies around it.
     """
+    root = op.operands[0]
+    while isinstance(root.owner, Operation) and (is_alias(root.owner) or root.owner.name in SCATTERS):
+        root = root.owner.operands[0]
+    if not isinstance(root, BlockArgument):  # memory that is planned begins elsewhere
+        return False
     seen, todo = set[SSAValue](), [*op.results]
     while todo:
         value = todo.pop()
