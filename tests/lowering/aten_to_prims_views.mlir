@@ -117,3 +117,16 @@ func.func @part_of_new_memory(%x: !sym.t<[2, 4], f32>) -> !sym.t<[4, 4], f32> {
   %w = aten.as_strided_scatter(%e, %x, [2, 4], [8, 1]) : (!sym.t<[4, 4], f32>, !sym.t<[2, 4], f32>) -> !sym.t<[4, 4], f32>
   func.return %w : !sym.t<[4, 4], f32>
 }
+
+// A view as another dtype is another look at the bits of a value; of the caller's memory, only ATen's is one.
+// CHECK-LABEL: func.func @view_dtype(
+// CHECK: %[[Y:.*]] = prims.neg %x
+// CHECK: %[[BITS:.*]] = prims.bitcast %[[Y]] : !sym.t<[4], f32> -> !sym.t<[4], i32>
+// CHECK: %[[OWN:.*]] = aten.view.dtype(%x, i32)
+// CHECK: func.return %[[BITS]], %[[OWN]]
+func.func @view_dtype(%x: !sym.t<[4], f32>) -> (!sym.t<[4], i32>, !sym.t<[4], i32>) {
+  %y = aten.neg(%x) : (!sym.t<[4], f32>) -> !sym.t<[4], f32>
+  %r = aten.view.dtype(%y, i32) : (!sym.t<[4], f32>) -> !sym.t<[4], i32>
+  %s = aten.view.dtype(%x, i32) : (!sym.t<[4], f32>) -> !sym.t<[4], i32>
+  func.return %r, %s : !sym.t<[4], i32>, !sym.t<[4], i32>
+}

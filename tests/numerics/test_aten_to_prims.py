@@ -393,7 +393,6 @@ CASES: list[tuple[Any, ...]] = [
     ("aten.upsample_nearest2d", f(1, 2, 5, 6), [10, 12], 2.0, 2.0),
     ("aten.upsample_nearest2d_backward", f(1, 2, 10, 12), [10, 12], [1, 2, 5, 6], 2.0, 2.0),
     ("aten.upsample_bilinear2d.vec", f(1, 2, 5, 6), [9, 7], False, None),
-    ("aten.view.dtype", f(4), torch.int32),
     ("aten.where.ScalarOther", i(2, 4).bool(), f(4), 2.0),
     ("aten.where.ScalarSelf", i(2, 4).bool(), 2.0, f(4)),
     ("aten.xlogy.Scalar_Other", f(4), 2.0),
