@@ -46,8 +46,10 @@ _LOCAL = "define internal "
 
 
 def _shared(piece: Piece) -> Piece:
-    """A local function as one that other parts can name, and nobody else."""
-    text = f"define hidden {piece.text.removeprefix(_LOCAL)}"
+    """A local function as one that other parts can name. It is not `hidden`: what is must lie within 2 GB of those that
+    name it, and parts need not, as in a process that has mapped a GPU's memory.
+    """
+    text = f"define {piece.text.removeprefix(_LOCAL)}"
     signature = text.partition("\n")[0].removeprefix("define").removesuffix("{")
     return Piece(piece.symbol, text, f"declare{signature}")
 
