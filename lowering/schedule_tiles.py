@@ -86,7 +86,7 @@ def gather_first(kernel: KernelOp, column: LoopDim) -> None:
             made.append(user.clone({load.res: copied.res}))
             old.append(user)
         value, result = made[-1].results[0], old[-1].results[0]
-        t = TensorType.get([column.extent], "f32" if len(made) > 1 else type_of(load).dtype)
+        t = TensorType.get([column.extent], str(value.type) if len(made) > 1 else type_of(load).dtype)
         scratch = ScratchOp.create(result_types=[t], location=location)
         at = IndexAttr.get([_within(column)])
         filled += [*made, StoreOp.make(value, scratch.res, at, location=load.location)]

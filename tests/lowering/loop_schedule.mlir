@@ -252,6 +252,23 @@ loop.kernel @depthwise(%x0: !sym.t<[64, 41, 64], f32>, %x1: !sym.t<[64, 2], bf16
 
 // -----
 
+// What is put in order first has the dtype it is made into.
+
+// CHECK-LABEL: loop.kernel @widened
+// CHECK:         [[A:%\w+]] = loop.scratch : !sym.t<[50], f64>
+// CHECK:         [[E:%\w+]] = arith.extf %{{.*}} : f32 to f64
+// CHECK-NEXT:      loop.store [[E]], [[A]][d1] : !sym.t<[50], f64>
+loop.kernel @widened(%x0: !sym.t<[5, 50], f64>, %x1: !sym.t<[50], f32, strides=[2]>) outs(%y0: !sym.t<[5, 50], f64>) sizes [] grid [d0 = 5, d1 = 50] {
+  %0 = loop.load %x0[d0, d1] : !sym.t<[5, 50], f64>
+  %1 = loop.load %x1[d1] : !sym.t<[50], f32, strides=[2]>
+  %2 = arith.extf %1 : f32 to f64
+  %3 = math.powf %0, %2 : f64
+  loop.store %3, %y0[d0, d1] : !sym.t<[5, 50], f64>
+  loop.end
+}
+
+// -----
+
 // What two loops read of a row: the last one asks for rows of points to come, while the cache holds this one.
 
 // CHECK:      grid [d0 = 2048]

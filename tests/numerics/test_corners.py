@@ -125,3 +125,9 @@ def test_strides_of_a_gradient_without_elements() -> None:
         y, expected = g(x, torch.tensor(n)), f(x, torch.tensor(n))
         w = torch.randn(3, 5, 6)[:n, :, ::2] if n == 0 else torch.randn_like(expected)
         torch.testing.assert_close(torch.autograd.grad(y, x, w), torch.autograd.grad(expected, x, w))
+
+
+@pytest.mark.parametrize("f", [torch.float_power, torch.special.zeta], ids=["float_power", "zeta"])
+def test_a_row_that_jumps_and_is_made_wider(f: Callable[..., Tensor]) -> None:
+    x, y = 1 + 3 * torch.rand(5, 10, 10)[:, :, ::2], 0.5 + 3 * torch.rand(10, 10)[:, ::2]
+    torch.testing.assert_close(compiled(f)(x, y), f(x, y))
