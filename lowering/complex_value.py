@@ -150,8 +150,8 @@ class Pair(NamedTuple):
         return Pair(nothing.where(0.0, re), nothing.where(self.im, im))
 
     def power(self, exponent: Pair) -> Pair:
-        """e^(exponent log); 0 of 0, but 1 for exponent 0."""
-        y = self.log().times(exponent).exp()
+        """e^(exponent log); 0 of 0, but 1 for exponent 0. In f64, as the exponent multiplies the logarithm's error."""
+        y = self.to("f64").log().times(exponent.to("f64")).exp().to(self.re.dtype)
         none = self.is_zero()
         one = exponent.is_zero()
         zero = y.re.full(0.0)
