@@ -10,7 +10,7 @@ import math as numbers
 from collections.abc import Callable, Mapping
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import BoolAttr, Float64Type, IntegerType, StringAttr, f64
+from xdsl.dialects.builtin import BoolAttr, Float64Type, FloatAttr, IntegerType, StringAttr, f64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import tt
@@ -67,7 +67,7 @@ def subtract(b: TtBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
 
 def divide(b: TtBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
     """x / y, correctly rounded."""
-    if y is b.constant(1.0, element_of(y.type)):
+    if isinstance(y.owner, arith.ConstantOp) and isinstance(one := y.owner.value, FloatAttr) and one.value.data == 1.0:
         return x
     return b.float(arith.DivfOp, x, y) if is_double(x) else b.elementwise(tt.PreciseDivFOp, (x, y))
 
