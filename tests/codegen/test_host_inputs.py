@@ -104,9 +104,10 @@ def test_not_a_list(graph: NativeGraph, inputs: Any) -> None:
 
 def test_a_call_with_the_inputs_themselves(graph: NativeGraph) -> None:
     inputs = good()
-    counts = [sys.getrefcount(x) for x in inputs]
+    counted = [x for x in inputs if isinstance(x, torch.Tensor)]  # small numbers are everybody's
+    counts = [sys.getrefcount(x) for x in counted]
     torch.testing.assert_close(graph.function()(*inputs), graph(list(inputs)))
-    assert [sys.getrefcount(x) for x in inputs] == counts
+    assert [sys.getrefcount(x) for x in counted] == counts
     for missing in (4, 1):
         with pytest.raises(TypeError, match=f"expected 4 inputs, got {4 - missing}"):
             graph.function()(*inputs[missing:])
@@ -114,7 +115,7 @@ def test_a_call_with_the_inputs_themselves(graph: NativeGraph) -> None:
         graph.function()(*inputs, 1)
     with pytest.raises(TypeError, match="input 'i'"):
         graph.function()(*inputs[:3], "no tensor")
-    assert [sys.getrefcount(x) for x in inputs] == counts
+    assert [sys.getrefcount(x) for x in counted] == counts
 
 
 def test_a_list_is_emptied_by_one_input_too() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,8 +22,9 @@ def fresh() -> Iterator[None]:
 
 
 @pytest.fixture
-def wrapped(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Counts the calls that AOTAutograd makes."""
+def wrapped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
+    """Counts the calls that AOTAutograd makes. No earlier process has left traces, whose functions need none."""
+    monkeypatch.setenv("LAMELLA_CACHE_DIR", str(tmp_path))
     calls = [0]
     call: Any = CompiledGraph.__call__
 
