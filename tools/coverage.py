@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
-import multiprocessing
 import os
 import re
 import sys
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from . import workers
+from .arguments import names, pattern, shard
 from .op_check import MODES, STATUSES, Outcome
 from .op_devices import DEVICES
 
@@ -112,7 +112,7 @@ def shares(outcomes: Sequence[Outcome], kind: Mapping[str, str]) -> list[str]:
 
 
 def work(connection: Connection, place: int, device: str, samples: int) -> None:
-    """A process of its own: checks the tasks it is sent until it is sent None, or its GPU is lost to it."""
+    """Checks the tasks it is sent (`workers.Work`), until its GPU is lost to it."""
     import warnings
 
     import torch
@@ -137,75 +137,18 @@ def work(connection: Connection, place: int, device: str, samples: int) -> None:
             connection.send((outcome, lost))
 
 
-class Worker:
-    """A process and the task it is at."""
-
-    def __init__(self, place: int, device: str, samples: int) -> None:
-        self.place = place
-        self.device = device
-        self.samples = samples
-        self.task: Task | None = None
-        self.begun = 0.0
-        self.start()
-
-    def start(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.connection, far = context.Pipe()
-        self.process = context.Process(target=work, args=(far, self.place, self.device, self.samples), daemon=True)
-        self.process.start()
-        far.close()
-
-    def run(self, task: Task) -> None:
-        self.task, self.begun = task, time.monotonic()
-        self.connection.send(task)
-
-    def outcome(self, finished: bool) -> Outcome:
-        """Of the task; where the process has died, takes too long or has lost its GPU it is replaced."""
-        assert self.task is not None
-        task, self.task = self.task, None
-        found, lost = Outcome(*task.key).fail("error", "takes too long"), True
-        if finished:
-            try:
-                found, lost = self.connection.recv()
-            except EOFError:
-                self.process.join()
-                found.reason = f"the process ended with code {self.process.exitcode}"
-        if lost:
-            self.stop()
-            self.start()
-        return found
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.process.join()
-        self.connection.close()
+def failed(task: Task, reason: str) -> Outcome:
+    """The outcome of a task whose process has died or takes too long."""
+    return Outcome(*task.key).fail("error", reason)
 
 
 def run(
     todo: Sequence[Task], samples: int, jobs: int, timeout: float, minutes: float
 ) -> Iterator[tuple[Task, Outcome]]:
-    """Outcomes of tasks, all of one device, as they come; none is begun after so many `minutes`, if there are any. A
-    crash or a hang ends a process and is the outcome of its task.
-    """
-    end = time.monotonic() + 60 * minutes if minutes else math.inf
-    workers = [Worker(place, todo[0].device, samples) for place in range(min(jobs, len(todo)))]
-    waiting = list(reversed(todo))
-    try:
-        for worker in workers:
-            worker.run(waiting.pop())
-        while busy := [w for w in workers if w.task is not None]:
-            late = time.monotonic() - timeout
-            ready = wait([w.connection for w in busy], max(0.0, min(w.begun for w in busy) - late))
-            late = time.monotonic() - timeout
-            for worker in [w for w in busy if w.connection in ready or w.begun <= late]:
-                assert worker.task is not None
-                task = worker.task
-                yield task, worker.outcome(worker.connection in ready)
-                if waiting and time.monotonic() < end:
-                    worker.run(waiting.pop())
-    finally:
-        for worker in workers:
-            worker.stop()
+    """Outcomes of tasks, all of one device, as they come (`workers.run`)."""
+    if todo:
+        work_there = partial(work, device=todo[0].device, samples=samples)
+        yield from workers.run(todo, work_there, failed, jobs, timeout, minutes)
 
 
 def report(outcomes: Iterable[Outcome], samples: int) -> str:
@@ -294,13 +237,15 @@ def read(path: Path) -> dict[Key, Outcome]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 1 where an operator is wrong or fails."""
     parser = argparse.ArgumentParser("lamella.tools.coverage", description=__doc__)
-    parser.add_argument("--dtypes", default="float32,int64,bool,bfloat16", help="comma-separated")
-    parser.add_argument("--modes", default="forward", help=f"how operators are run: {', '.join(MODES)}")
+    parser.add_argument("--dtypes", type=names(DTYPES), default="float32,int64,bool,bfloat16", help="comma-separated")
+    parser.add_argument(
+        "--modes", type=names(MODES), default="forward", help=f"how operators are run: {', '.join(MODES)}"
+    )
     parser.add_argument("--all", action="store_true", help="the dtypes and modes of docs/coverage.md instead")
     parser.add_argument("--device", default="cpu", choices=DEVICES, help="where they are run")
-    parser.add_argument("--ops", default=".*", help="a regular expression that whole names match")
+    parser.add_argument("--ops", type=pattern, default=".*", help="a regular expression that whole names match")
     parser.add_argument("--samples", type=int, default=3, help="sample inputs per operator and dtype")
-    parser.add_argument("--shard", default="0/1", help="i/n: every n-th operator, from the i-th on")
+    parser.add_argument("--shard", type=shard, default="0/1", help="i/n: every n-th operator, from the i-th on")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--minutes", type=float, default=0.0, help="begin no more tasks after so long; 0: no limit")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for an operator with a dtype")
@@ -308,9 +253,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--again", action="store_true", help="run what is a fault in that file once more")
     parser.add_argument("--out", type=Path, help="where the table goes: of all outcomes in the file, if there is one")
     options = parser.parse_args(argv)
-    place, _, count = options.shard.partition("/")
-    product = [(dtype, mode) for mode in options.modes.split(",") for dtype in options.dtypes.split(",")]
-    chosen = tasks(options.ops, ALL if options.all else product, (int(place), int(count)), options.device)
+    product = [(dtype, mode) for mode in options.modes for dtype in options.dtypes]
+    chosen = tasks(options.ops, ALL if options.all else product, options.shard, options.device)
+    if not chosen:
+        parser.error(f"argument --ops: no operator of this shard matches {options.ops!r} with these dtypes and modes")
     kept = read(options.resume) if options.resume else {}
     done = {key for key, o in kept.items() if not (options.again and o.status not in WITHOUT_FAULT)}
     todo = [t for t in chosen if t.key not in done]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..lowering.options import Options
+from .arguments import shard
 from .fuzz_check import Notes, fault
 from .fuzz_program import Program, Step, generate, generate_whole
 from .fuzz_values import Chooser
@@ -124,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("lamella.tools.fuzz", description=__doc__)
     parser.add_argument("--programs", type=int, default=300, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the seed of the first")
-    parser.add_argument("--shard", default="0/1", help="i/n: every n-th program, from the i-th on")
+    parser.add_argument("--shard", type=shard, default="0/1", help="i/n: every n-th program, from the i-th on")
     parser.add_argument("--resume", type=Path, help="a file to keep seeds and faults in, and to go on from")
     parser.add_argument("--again", action="store_true", help="run what is a fault in that file once more")
     parser.add_argument("--minutes", type=float, default=0.0, help="begin no more programs after so long; 0: no limit")
@@ -133,13 +134,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--unshrunk", action="store_true", help="leave faults as large as they are")
     options = parser.parse_args(argv)
     device, shrink = options.device, not options.unshrunk
-    place, _, shards = options.shard.partition("/")
-    seeds = range(options.first + int(place), options.first + options.programs, int(shards))
+    place, shards = options.shard
+    seeds = range(options.first + place, options.first + options.programs, shards)
     kept = {r["seed"]: r for r in _read(options.resume)}
     todo = [s for s in seeds if s not in kept or (options.again and "fault" in kept[s])]
     warnings.simplefilter("ignore")
     logging.disable(logging.ERROR)
-    prepare(device, int(place))
+    prepare(device, place)
     asked = Options(cache=False, verify=False, strict=True)
     if device == "cpu":
         fault(

@@ -169,8 +169,7 @@ class Program:
         wanted = [r for r in results if r.requires_grad]
         sources = [t for t in inputs if t.requires_grad]
         if wanted and sources:
-            weights = [torch.ones_like(r) for r in wanted]
-            found: Any = torch.autograd.grad(wanted, sources, weights, allow_unused=True)
+            found: Any = torch.autograd.grad(wanted, sources, [weights(r) for r in wanted], allow_unused=True)
             results += [t for t in found if t is not None]
         return [r.detach() for r in results]
 
@@ -230,6 +229,12 @@ def _defined(code: str, names: dict[str, Any]) -> Callable[..., tuple[torch.Tens
 
 def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+def weights(t: torch.Tensor) -> torch.Tensor:
+    """What a gradient of `t` begins with, exact in each dtype; where it is 1 everywhere, faults cancel."""
+    chosen = torch.randint(-8, 8, t.shape, generator=seeded(0)) / 4 + 0.125
+    return chosen.to(t.device, t.dtype)
 
 
 def special(t: torch.Tensor) -> torch.Tensor:

@@ -354,7 +354,7 @@ STEPS: tuple[Maker, ...] = (
     along("{x}.norm(dim={d})", "f"),
     along("{x}.flip({d})", "fib", MOVES),
     along("{x}.roll(1, {d})", "fib", MOVES),
-    along("{x}.sort({d})[0]", "fi", MOVES),
+    along("{x}.sort(dim={d}, stable=True)[0]", "fi", MOVES),  # whose derivative is one where numbers are equal
     unary("{x}.sum()", "fi"),
     unary("{x}.sum()", "i", jumps=True),
     unary("{x}.any()", "ib", jumps=True),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 from ..dialects import expr
@@ -100,11 +99,12 @@ def load_inputs(module: ModuleOp, path: str) -> list[Any]:
                 stored: Any = {k: torch.from_numpy(arrays[k]) for k in arrays.files}
         else:
             stored = torch.load(path, weights_only=True)
-    except UnpicklingError as error:
-        wanted = "a file of torch.save with tensors and numbers, in a list or a dict"
-        raise LamellaError(f"cannot read inputs from {path}: this is not {wanted}") from error
+    except OSError as error:
+        raise LamellaError(f"cannot read inputs from {path}: {error.strerror or first_line(error)}") from error
     except Exception as error:  # a file that is something else fails in many ways
-        raise LamellaError(f"cannot read inputs from {path}: {first_line(error)}") from error
+        ours = "torch.save with tensors and numbers, in a list or a dict"
+        wanted = f"a file of {'numpy.savez with arrays of numbers' if path.endswith('.npz') else ours}"
+        raise LamellaError(f"cannot read inputs from {path}: this is not {wanted}") from error
     if isinstance(stored, dict):
         table: dict[str, Any] = stored  # pyright: ignore[reportUnknownVariableType]
         if set(names) <= set(table):

@@ -19,6 +19,7 @@ from xdsl.passes import ModulePass
 
 from ..dialects.errors import LamellaError, LamellaSyntaxError, LamellaVerifyError
 from ..dialects.text import Source, decode, parse_source, print_module
+from ..lowering.levels import check_goes_down
 from ..lowering.pass_manager import IRPrinter, PassManager, PassRecord, statistics_table, timing_table
 from ..lowering.pipeline_text import describe_pass, parse_passes, pipeline_for, pipeline_to
 from ..lowering.registry import LEVELS, PASSES, TARGETS, passes_to
@@ -122,6 +123,8 @@ def _process(chunk: str, name: str, line_offset: int, arguments: argparse.Namesp
     try:
         if not arguments.no_verify:
             check(source)
+        if level := arguments.to or TARGETS.get(arguments.target):
+            check_goes_down(source.module, level)
         result.records = _manager(arguments, name, stderr).run(source.module)
         result.text = print_module(source.module, locations=arguments.print_locations, generic=arguments.generic)
     except LamellaVerifyError as error:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 from ..dialects.errors import LamellaError
+from .arguments import bound
 from .inputs import DIGITS, check_inputs, first_line, load_inputs, random_inputs
 from .source import USER_ERROR as USER_ERROR
 from .source import Arguments, boundary, checked, read
@@ -35,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--print", action="store_true", dest="show", help="print the outputs in full")
     p.add_argument("--native", action="store_true", help="take the module down to machine code first, at any level")
     p.add_argument("--compare-levels", action="store_true", help="lower pass by pass, run every level, compare")
-    p.add_argument("--tolerance", type=float, default=1e-4, help="relative, for --compare-levels")
+    p.add_argument("--tolerance", type=bound, default=1e-4, help="relative, for --compare-levels")
     p.add_argument("--debug", action="store_true", help="show the traceback of an internal error")
     return p
 

@@ -25,6 +25,8 @@ class Case:
     name: str
     model: nn.Module
     inputs: Callable[[int], dict[str, Any]]
+    wide: Callable[[nn.Module], nn.Module] = nn.Module.double
+    """Makes a copy of the model one in float64."""
 
     def outputs(self, result: Any) -> list[Tensor]:
         """The tensors of a result, in a fixed order."""
@@ -61,6 +63,23 @@ _WHISPER_SMALL = {
     **{"encoder_attention_heads": 6, "decoder_attention_heads": 6, "encoder_ffn_dim": 1536, "decoder_ffn_dim": 1536},
     **{"max_source_positions": 300, "decoder_start_token_id": 1, **_TOKENS},
 }
+
+
+def varied(model: nn.Module, seed: int = 0) -> nn.Module:
+    """The model with norms, scales and statistics that are not all alike: a scale of 1e-6 hides what it is given."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.numel() and (p.ndim <= 1 or (p == p.flatten()[0]).all()):
+                size = max(float(p.abs().max()), 1.0)
+                p += (0.1 * size * torch.randn(p.shape, generator=generator)).to(p)
+        for name, b in model.named_buffers():
+            if name.endswith("running_mean"):
+                b += 0.1 * torch.randn(b.shape, generator=generator)
+            elif name.endswith("running_var"):
+                b *= 0.75 + 0.5 * torch.rand(b.shape, generator=generator)
+    return model
+
 
 # name: class, config class, tiny config, small config
 _MODELS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lamella.tools import coverage, fuzz
 from lamella.tools.cli import main
 
 
@@ -42,3 +43,25 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in ([], ["--help"]):
         assert main(arguments) == 0 and "usage: lamella" in capsys.readouterr().out
     assert main(["opt", "--list-passes"]) == 0 and "aten-to-prims" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--ops", "sinn"], "argument --ops: no operator of this shard matches 'sinn'"),
+        (["--ops", "("], "argument --ops: '(' is no regular expression: "),
+        (["--dtypes", "float32,f32"], "argument --dtypes: unknown 'f32'; choose from float32, "),
+        (["--modes", "backward"], "argument --modes: unknown 'backward'; choose from forward, "),
+        (["--shard", "4/4"], "argument --shard: '4/4' is not i/n with i from 0 to n - 1"),
+    ],
+)
+def test_coverage_errors(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        coverage.main(arguments)
+    assert message in capsys.readouterr().err
+
+
+def test_fuzz_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        fuzz.main(["--shard", "1"])
+    assert "argument --shard: '1' is not i/n" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from lamella.tools import coverage
+from lamella.tools import coverage, workers
 from lamella.tools.op_check import Outcome, check, check_call, operators
 from lamella.tools.op_compare import Mismatch, compare
 from lamella.tools.op_devices import on_gpu
@@ -53,7 +53,7 @@ def test_a_process_that_loses_its_gpu_is_replaced(lost: bool) -> None:
         def recv(self) -> tuple[Outcome, bool]:
             return Outcome(*self.task.key), lost
 
-    class Worker(coverage.Worker):
+    class Worker(workers.Worker[coverage.Task, Outcome]):
         def start(self) -> None:
             starts.append(self.place)
             self.connection: Any = Answers()
@@ -61,7 +61,7 @@ def test_a_process_that_loses_its_gpu_is_replaced(lost: bool) -> None:
         def stop(self) -> None:
             pass
 
-    worker = Worker(3, "cuda", 1)
+    worker = Worker(3, lambda connection, place: None, coverage.failed)
     worker.run(coverage.Task(0, "add", "float32", "forward", "cuda"))
     assert worker.outcome(True).column == "float32 cuda"
     assert starts == [3] * (1 + lost) and worker.task is None

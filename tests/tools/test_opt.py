@@ -221,6 +221,17 @@ def test_error_in_the_input(text: str | bytes, message: str) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("command", ["--to prims", "--target cpu --to aten"])
+def test_passes_only_go_down(command: str) -> None:
+    text = opt(
+        "--to loop",
+        "func.func @main(%x: !sym.t<[3], f32>) -> !sym.t<[3], f32> {\n"
+        "  %y = aten.exp(%x) : (!sym.t<[3], f32>) -> !sym.t<[3], f32>\n  func.return %y : !sym.t<[3], f32>\n}\n",
+    )[1]
+    code, out, err = opt(command, text)
+    assert (code, out) == (1, "") and "<stdin>: error: the module is at level 'loop' already, below '" in err
+
+
 def test_error_names_the_python_line_too() -> None:
     text = 'func.func @f() {\n  "test.op"(%a) : (i32) -> () loc("model.py":7:8)\n  %a = arith.constant 1 : i32\n  func.return\n}'
     assert (

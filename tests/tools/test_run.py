@@ -36,6 +36,8 @@ def call(*arguments: str, text: str = TEXT) -> tuple[int, str, str]:
         (["-", "--size", "s0=999999999999999"], TEXT, "cannot make a random input 'x'"),
         (["-", "--high", "0"], TEXT, "--high must be at least 1"),
         (["-", "-i", __file__], TEXT, "this is not a file of torch.save"),
+        (["-", "-i", "/"], TEXT, "cannot read inputs from /: Is a directory"),
+        (["-", "--tolerance", "nan"], TEXT, "argument --tolerance: 'nan' is not a number from 0 on"),
         (
             ["-"],
             TEXT.replace("aten.exp(%x)", "aten.exp(%z)"),
