@@ -37,7 +37,8 @@ _SAFE = re.compile(
 
 # Prefix of `llvm.x86.`, and the flag of the target that has it.
 _X86 = (
-    *(("avx512bf16", "has_avx512_bf16"), ("avx512.permvar.qi", "has_avx512_vbmi"), ("avx512", "has_avx512")),
+    *(("avx512bf16", "has_avx512_bf16"), ("avx512.permvar.qi", "has_avx512_vbmi")),
+    *(("avx512.vpdp", "has_avx512_vnni"), ("avx512", "has_avx512")),
     *(("tile", "has_amx"), ("tdp", "has_amx"), ("sse", "has_pairs")),
 )
 

@@ -6,6 +6,7 @@ Beside the ops here, `arith`, `math` (on tensors: `arith_tensors.py`), `scf` and
 from xdsl.ir import Dialect
 
 from .arith_tensors import ARITH as ARITH  # whoever makes kernels has arith of tensors
+from .tt_block_pointer import AdvanceOp, MakeTensorPtrOp
 from .tt_descriptor import (
     DescriptorGatherOp,
     DescriptorLoadOp,
@@ -76,6 +77,7 @@ TT = Dialect(
         *(ExternElementwiseOp, ElementwiseInlineAsmOp),
         *(ReduceOp, ReduceReturnOp, ScanOp, ScanReturnOp, MapElementwiseOp, MapElementwiseReturnOp),
         *(DotOp, DotScaledOp, HistogramOp, GatherOp),
+        *(MakeTensorPtrOp, AdvanceOp),
         *(MakeTensorDescriptorOp, DescriptorLoadOp, DescriptorStoreOp, DescriptorReduceOp),
         *(DescriptorGatherOp, DescriptorScatterOp),
     ],

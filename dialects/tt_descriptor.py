@@ -24,7 +24,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from .tt_enums import CACHE, DESCRIPTOR_REDUCE, EVICT, PADDING
-from .tt_syntax import parse_hints, parse_indices, parse_type_after, print_hints, print_indices
+from .tt_syntax import parse_hints, parse_indices, parse_short, parse_type_after, print_hints, print_indices
 from .tt_types import PtrType, TensorDescType, element_of, shape_of, tensor
 
 _TENSOR = base(TensorType)
@@ -89,9 +89,9 @@ class MakeTensorDescriptorOp(IRDLOperation):
         attributes = parser.parse_optional_attr_dict()
         padding = attributes.pop("padding", PADDING["zero"])
         parser.parse_punctuation(":")
-        pointer = _parse_short(parser, PtrType)
+        pointer = parse_short(parser, PtrType)
         parser.parse_punctuation(",")
-        result = _parse_short(parser, TensorDescType)
+        result = parse_short(parser, TensorDescType)
         return cls.create(
             operands=[
                 parser.resolve_operand(base, pointer),
@@ -115,13 +115,6 @@ class MakeTensorDescriptorOp(IRDLOperation):
         printer.print_attribute(self.base.type)
         printer.print_string(", ")
         printer.print_attribute(self.result.type)
-
-
-def _parse_short(parser: Parser, kind: type[PtrType] | type[TensorDescType]) -> Attribute:
-    """A type in full, or only `<…>` where Triton knows which it is."""
-    if (type := parser.parse_optional_type()) is not None:
-        return type
-    return kind.new(kind.parse_parameters(parser))
 
 
 @irdl_op_definition

@@ -11,7 +11,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
 from .tt_enums import CACHE, EVICT, CachePolicyAttr, Words
-from .tt_types import PtrType, element_of
+from .tt_types import PtrType, TensorDescType, element_of
 
 Clauses = dict[str, IntegerAttr[IntegerType]]
 
@@ -73,3 +73,10 @@ def parse_pointers(parser: Parser) -> Attribute:
     if not isinstance(element_of(type), PtrType):
         parser.raise_error(f"expected a pointer or a tensor of pointers, got {type}", start, parser.pos)
     return type
+
+
+def parse_short(parser: Parser, kind: type[PtrType] | type[TensorDescType]) -> Attribute:
+    """A type in full, or only `<…>` where Triton knows which it is."""
+    if (found := parser.parse_optional_type()) is not None:
+        return found
+    return kind.new(kind.parse_parameters(parser))

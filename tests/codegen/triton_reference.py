@@ -133,7 +133,67 @@ def scaled(a, sa, b, sb, c, m: tl.constexpr, n: tl.constexpr, k: tl.constexpr):
     tl.store(c + i * n + j[None, :], tl.dot_scaled(x, scale_x, "e4m3", y, scale_y, "e4m3"))
 
 
+@triton.jit
+def blocks(x, y, n, m, block: tl.constexpr):
+    """What is pointed to in blocks, and bits that stay what they are."""
+    p = tl.make_block_ptr(x, (n, m), (m, 1), (0, 0), (block, block), (1, 0))
+    q = tl.make_block_ptr(y, (n, m), (m, 1), (0, 0), (block, block), (1, 0))
+    for _ in range(0, m, block):
+        v = tl.load(p, boundary_check=(0, 1), padding_option="zero") + tl.rand(n.to(tl.int32), tl.arange(0, block))
+        tl.store(q, v, boundary_check=(0, 1), cache_modifier=".cs")
+        p, q = tl.advance(p, (0, block)), tl.advance(q, (0, block))
+
+
+@triton.jit
+def both(a, b, c, d):
+    return a * c, b * c + d
+
+
+@triton.jit
+def larger(x, y):
+    if x > y:
+        return x
+    return y * 2
+
+
+@triton.jit
+def orders(x, y, counts, h, n, block: tl.constexpr):
+    """Scans of pairs backwards, orders of memory, loops that run on, code with two results."""
+    at = tl.arange(0, block)
+    a, b = tl.load(x + at, mask=at < n, volatile=True), tl.load(y + at, cache_modifier=".cg")
+    u, v = tl.associative_scan((a, b), 0, both, reverse=True)
+    tl.store(y + tl.arange(0, 2 * block), tl.cat(u, v, can_reorder=True) + tl.interleave(a, b))
+    tl.store(x + tl.arange(0, 4), tl.topk(a, 4) + tl.argmin(b, 0, tie_break_left=False))
+    tl.atomic_min(counts + at, at, mask=at < n, sem="acquire", scope="gpu")
+    tl.atomic_or(counts + at, at, sem="release", scope="cta")
+    tl.atomic_add(h + at, tl.full((block,), 1, tl.float16))
+    tl.atomic_max(x + at, a)
+    i = 0
+    while i < n:
+        if i % 3 == 0:
+            i += 2
+        elif i > 5:
+            i += tl.load(counts + i)
+        else:
+            i += 1
+    tl.device_assert(i >= 0, "i")
+    s, t = tl.inline_asm_elementwise(
+        "{ add.f32 $0, $2, $2; mul.f32 $1, $2, $2; }", "=f,=f,f", [a], (tl.float32, tl.float32), is_pure=False, pack=1
+    )
+    tl.store(x + at, s + tl.map_elementwise(larger, s, t))
+    total, whole = tl.zeros((32, 32), tl.float32), tl.zeros((32, 32), tl.int32)
+    places = tl.arange(0, 32)[:, None] * 32 + tl.arange(0, 32)[None, :]
+    for k in tl.range(0, n, num_stages=3, loop_unroll_factor=2, disallow_acc_multi_buffer=True, flatten=True):
+        w = tl.load(x + places + k)
+        total = tl.dot(w, w, total, input_precision="tf32x3")
+        total += tl.dot(w.to(tl.float8e5), w.to(tl.float8e5), max_num_imprecise_acc=32)
+        whole = tl.dot(w.to(tl.int8), w.to(tl.int8), whole, out_dtype=tl.int32)
+    tl.store(x + places, total + whole)
+
+
 KERNELS = {
+    "blocks": (blocks, "*fp32 *fp32 i64 i64", {"block": 32}),
+    "orders": (orders, "*fp32 *fp32 *i32 *fp16 i32", {"block": 128}),
     "softmax": (softmax, "*fp32 *fp32 i32 i32 i32", {"block": 1024}),
     "matmul": (matmul, "*fp16 *fp16 *fp16 i32 i32 i32", {"bm": 64, "bn": 64, "bk": 32}),
     "layer_norm": (layer_norm, "*bf16 *bf16 *bf16 *bf16 i32 fp32", {"block": 512}),

@@ -271,3 +271,18 @@ tt.func private @regions(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %i: tensor<8xi3
   tt.return
 // CHECK-NEXT: }
 }
+
+// CHECK-LABEL: tt.func private @blocks(
+tt.func private @blocks(%x: !tt.ptr<f32>, %n: i64, %i: i32) attributes {noinline = false} {
+  // CHECK-NEXT: %p = tt.make_tensor_ptr %x, [%n, %n], [%n, %n], [%i, %i] {order = array<i32: 1, 0>} : !tt.ptr<tensor<8x8xf32>>
+  %p = tt.make_tensor_ptr %x, [%n, %n], [%n, %n], [%i, %i] {order = array<i32: 1, 0>} : <tensor<8x8xf32>>
+  // CHECK-NEXT: %q = tt.advance %p, [%i, %i] : !tt.ptr<tensor<8x8xf32>>
+  %q = tt.advance %p, [%i, %i] : <tensor<8x8xf32>>
+  // CHECK-NEXT: %v = tt.load %q {boundaryCheck = array<i32: 0, 1>, padding = 1 : i32} : !tt.ptr<tensor<8x8xf32>>
+  %v = tt.load %q {boundaryCheck = array<i32: 0, 1>, padding = 1 : i32} : !tt.ptr<tensor<8x8xf32>>
+  // CHECK-NEXT: %same = arith.bitcast %v : tensor<8x8xf32> to tensor<8x8xf32>
+  %same = arith.bitcast %v : tensor<8x8xf32> to tensor<8x8xf32>
+  // CHECK-NEXT: tt.store %p, %same {boundaryCheck = array<i32: 0>} : !tt.ptr<tensor<8x8xf32>>
+  tt.store %p, %same {boundaryCheck = array<i32: 0>} : !tt.ptr<tensor<8x8xf32>>
+  tt.return
+}

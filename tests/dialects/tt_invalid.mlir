@@ -697,6 +697,31 @@ tt.func public @pointee(%p: !tt.ptr<f32>, %n: i32, %s: i64) {
 
 // -----
 
+tt.func public @block_sizes(%p: !tt.ptr<f32>, %n: i64, %i: i32) {
+  // expected-error@+1 {{1 sizes for a block of type tensor<8x8xf32>}}
+  %q = tt.make_tensor_ptr %p, [%n], [%n], [%i] {order = array<i32: 1, 0>} : <tensor<8x8xf32>>
+  tt.return
+}
+
+// -----
+
+tt.func public @block_offsets(%p: !tt.ptr<f32>, %n: i64, %i: i32) {
+  %q = tt.make_tensor_ptr %p, [%n, %n], [%n, %n], [%i, %i] {order = array<i32: 1, 0>} : <tensor<8x8xf32>>
+  // expected-error@+1 {{1 offsets for a block of type tensor<8x8xf32>}}
+  %r = tt.advance %q, [%i] : <tensor<8x8xf32>>
+  tt.return
+}
+
+// -----
+
+tt.func public @no_block(%p: !tt.ptr<f32>, %i: i32) {
+  // expected-error@+1 {{expected a pointer to a block, got !tt.ptr<f32>}}
+  %r = tt.advance %p, [%i] : <f32>
+  tt.return
+}
+
+// -----
+
 tt.func public @indices(%d: !tt.tensordesc<tensor<8x8xf32>>, %n: i32) {
   // expected-error@+1 {{1 indices into blocks of type tensor<8x8xf32>}}
   %x = tt.descriptor_load %d[%n] : !tt.tensordesc<tensor<8x8xf32>> -> tensor<8x8xf32>
