@@ -9,6 +9,7 @@ is, while any of that is in use. All recordings that give only copies share one 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import defaultdict
@@ -39,12 +40,26 @@ that share a graph.
 """
 
 WATCHED = 4
-"""Calls in a row that the GPU must wait for, among four times as many, where nobody has asked for recordings."""
+"""Calls that the GPU must wait for, among four times as many, where nobody has asked for recordings."""
 
-COPIED = 1 << 18, 1 << 20
-"""Bytes of inputs, which need memory besides, and of results that a recording which nobody has asked for may copy in a
-call, for each launch: that takes a few hundredths of the time of launches.
+SHARE = 0.6
+"""How much of the time that the GPU takes for a call its launches take, from which on it waits for them: where the CPU
+has other work they take twice as long.
 """
+
+RESTS = 32, 1024
+"""Calls until a graph that the GPU did not wait for is watched again, at first and at most: twice as many each time."""
+
+MOVED = 1 << 18
+"""Bytes of inputs, which need memory besides, that a recording which nobody has asked for may copy in a call, for each
+launch: that takes a few hundredths of the time of launches.
+"""
+
+COPIED = 1.5e11
+"""Bytes of results that it may copy for each second that the GPU takes for a call: that takes a tenth of it."""
+
+KEPT = 1 << 20
+"""Bytes that its forward may keep for a backward, for each launch: a backward frees none of a recording's memory."""
 
 LENT = 1 << 20
 """Bytes of a forward's result from which on it is given as it is, if nobody has it any more at the next call."""
@@ -116,8 +131,18 @@ class _Sizes:
     copied: set[int] = field(default_factory=set[int])
     """Inputs that are other tensors each time."""
     recordings: list[Recording] = field(default_factory=list[Recording])
-    idle: int = 0
-    """Calls in a row that the GPU has waited for."""
+    watched: int = 0
+    """Calls that have been looked at."""
+    late: int = 0
+    """Those of them that the GPU has waited for."""
+    span: float = math.inf
+    """The fewest seconds that the GPU has taken for one of them."""
+    last: tuple[float, Any, Any] | None = None
+    """The seconds of the last one's launches, and when the GPU comes to its begin and its end."""
+    rest: int = 0
+    """Calls to come that are not looked at."""
+    rests: int = RESTS[0]
+    """How many there are next time."""
     held: int = 0
     """Calls that could not be replayed, as results of an earlier one were in use."""
     failures: int = 0
@@ -128,6 +153,11 @@ class _Sizes:
     """Calls with inputs unlike those of any recording."""
     reason: str = ""
     """Why nothing is recorded."""
+
+    def begin_again(self) -> None:
+        """Looks at calls again, after a rest."""
+        self.watched, self.late, self.span, self.last = 0, 0, math.inf, None
+        self.rest, self.rests = self.rests, min(2 * self.rests, RESTS[1])
 
 
 _lock = threading.Lock()
@@ -157,6 +187,9 @@ class GraphedCall:
             return self.graph(inputs)
         known = self._known(inputs)
         if known is None or known.reason:
+            return self.graph(inputs)
+        if known.rest:
+            known.rest -= 1
             return self.graph(inputs)
         recorder = self.recorder()
         if not recorder.ready():
@@ -192,16 +225,27 @@ class GraphedCall:
 
     def _watched(self, recorder: Recorder, known: _Sizes, inputs: list[Any]) -> Sequence[Any]:
         """A call as it is, where nobody has asked for recordings: does the GPU wait for it?"""
-        start = time.perf_counter()
+        if known.calls <= 2:  # what is loaded at the first calls takes time, too
+            return self.graph(inputs)
+        began, start = recorder.moment(), time.perf_counter()
         results = self.graph(inputs)
-        end = time.perf_counter()
-        late = end + (end - start) / 8
-        while not (idle := recorder.idle()) and time.perf_counter() < late:
-            pass
-        known.idle = known.idle + 1 if idle and known.calls > 2 else 0
-        if known.calls >= 4 * WATCHED and known.idle < WATCHED:
-            self._give_up(known, "its calls take the GPU longer than they take to launch")
+        last, known.last = known.last, (time.perf_counter() - start, began, recorder.moment())
+        if last is not None and recorder.past(last[2]):  # else launches are more than a call ahead
+            launching, began, ended = last
+            known.span = min(known.span, recorder.seconds(began, ended))
+            known.late += launching >= SHARE * known.span
+        known.watched += 1
+        if known.watched == 1 and self._keeps(known, results) > KEPT * self.launches:
+            self._give_up(known, "what its backward gets would stay taken, where else the backward frees it")
+        elif known.watched > 4 * WATCHED and known.late < WATCHED:
+            known.begin_again()
         return results
+
+    def _keeps(self, known: _Sizes, results: Sequence[Any]) -> int:
+        """Bytes that a forward has made for its backward."""
+        given = {address for addresses in known.seen.values() for address in addresses}
+        kept = {r.data_ptr(): r.nbytes for i in self.arguments.kept if isinstance(r := results[i], torch.Tensor)}
+        return sum(nbytes for address, nbytes in kept.items() if address not in given)
 
     # Recordings
 
@@ -230,7 +274,8 @@ class GraphedCall:
         except (Unrecordable, RuntimeError) as error:
             self._give_up(known, str(error).partition("\n")[0])
             return None
-        known.recordings.append(recording)
+        if recording is not None:
+            known.recordings.append(recording)
         return recording
 
     def _unless_held(self, known: _Sizes, recording: Recording) -> Recording | None:
@@ -257,8 +302,8 @@ class GraphedCall:
                     fixed.pop(i, None)
         moving = _bytes(inputs, self._addresses(inputs).keys() - fixed.keys())
         if not self.arguments.asked:
-            if known.idle < WATCHED or moving <= COPIED[0] * self.launches:
-                return known.idle >= WATCHED
+            if known.late < WATCHED or moving <= MOVED * self.launches:
+                return known.late >= WATCHED
             known.waited += 1
             if known.waited > WATCHED * (1 + (self.arguments.kind != "inference")):
                 self._give_up(known, f"inputs of {moving} bytes are other tensors each time")
@@ -276,11 +321,14 @@ class GraphedCall:
         tensors = {i: v for i, v in enumerate(inputs) if isinstance(v, torch.Tensor) and i not in self.uploads}
         return {i: t.data_ptr() for i, t in tensors.items()}
 
-    def _record(self, recorder: Recorder, known: _Sizes, inputs: Sequence[Any], fixed: dict[int, int]) -> Recording:
+    def _record(
+        self, recorder: Recorder, known: _Sizes, inputs: Sequence[Any], fixed: dict[int, int]
+    ) -> Recording | None:
+        """A recording; None where copies of results would take longer than it saves, as calls are now."""
         if copied := set(self.arguments.written) - fixed.keys():
             raise Unrecordable(f"input {min(copied)}, which it writes, is another tensor each time")
         kind = self.arguments.kind
-        if not self.arguments.asked and kind != "inference" and not recorder.roomy():
+        if not self.arguments.asked and not recorder.roomy():
             raise Unrecordable("little of the GPU's memory is free")
         lent = None if known.held >= 2 else {"backward": 0, "forward": LENT}.get(kind)
         policy = Results(frozenset(self.arguments.kept), lent, apart=lent == 0)
@@ -289,11 +337,12 @@ class GraphedCall:
             run = run.main()  # numbers lie where it reads them
         recording = record(recorder, run, inputs, fixed, policy, self.arguments.uploads)
         if not self.arguments.asked:
-            copied_out = [recording.results[i] for i in recording.copied]
-            if sum(t.nbytes for t in copied_out) > COPIED[1] * self.launches or self.launches < LAUNCHES + len(
-                copied_out
-            ):
+            copied = [recording.results[i] for i in recording.copied]
+            if self.launches < LAUNCHES + len(copied):
                 raise Unrecordable("its results would be copied, which takes as long as it saves")
+            if not known.recordings and sum(t.nbytes for t in copied) > COPIED * known.span:
+                known.begin_again()
+                return None
         return recording
 
 

@@ -45,8 +45,16 @@ class Recorder(Protocol):
         """Lets the stream that is current wait for what was replayed before."""
         ...
 
-    def idle(self) -> bool:
-        """Whether the GPU has done all that it was given on the stream that is current."""
+    def moment(self) -> Any:
+        """When the GPU comes to what it is given next on the stream that is current."""
+        ...
+
+    def past(self, moment: Any) -> bool:
+        """Whether the GPU has come to it."""
+        ...
+
+    def seconds(self, began: Any, ended: Any) -> float:
+        """How long it was from one moment to another, both of which are past."""
         ...
 
     def roomy(self) -> bool:
@@ -115,8 +123,16 @@ class CudaRecorder:
             torch.cuda.current_stream(self.device).wait_event(before)
         self.last = stream
 
-    def idle(self) -> bool:
-        return torch.cuda.current_stream(self.device).query()
+    def moment(self) -> Any:
+        event = torch.cuda.Event(enable_timing=True)
+        event.record(torch.cuda.current_stream(self.device))
+        return event
+
+    def past(self, moment: Any) -> bool:
+        return moment.query()
+
+    def seconds(self, began: Any, ended: Any) -> float:
+        return began.elapsed_time(ended) / 1e3
 
     def roomy(self) -> bool:
         free, total = torch.cuda.mem_get_info(self.device)

@@ -1,5 +1,5 @@
 """What torch says wrongly of results when it traces with fake tensors: the strides of what is indexed, rolled,
-combined by logic, or of the derivative of softplus.
+combined by logic, or of the derivative of softplus; and the dtype of a bool to the power of one.
 
 And what torch 2.11 does: indices, counts and sums have the dtype of the input there, and of `_unique`, in the
 derivative of `index_fill`, it says the size that zeros give. What flash attention keeps for its derivative is f32
@@ -115,7 +115,14 @@ def _elementwise(*names: str) -> Callable[[Any, Given], Any]:
     return mend
 
 
+def _power(result: Any, given: Given) -> Any:
+    """A bool to the power of one: a copy, or ones."""
+    x, exponent = given["self"], given["exponent"]
+    return _as(result, torch.bool) if x.dtype == torch.bool and isinstance(exponent, bool) else result
+
+
 _MENDS = {
+    _aten.pow.Tensor_Scalar: _power,
     _aten._unique.default: _values_first,
     _aten._unique2.default: _values_first,
     _aten.unique_dim.default: _values_first,

@@ -97,6 +97,12 @@ class JointGraph:
         return any(isinstance(value, torch.Tensor) and value.device.type == "cuda" for value in values)
 
     @property
+    def returned(self) -> list[Node]:
+        """What the program returns."""
+        outputs: Any = self.graph.output_node().args[0]
+        return [n for n in outputs[: self._settings["num_fwd_outputs"]] if isinstance(n, Node)]
+
+    @property
     def has_backward(self) -> bool:
         return bool(self.backward)
 

@@ -30,6 +30,10 @@ HELD = 2
 """What it costs more to hold a byte of a GPU's memory until the backward: traffic that is as dear."""
 
 
+_CONVERSION: Any = torch.ops.aten._to_copy.default
+"""Of no arithmetic: what is loaded is of another dtype."""
+
+
 class Kind(enum.Enum):
     """How an operator is carried out."""
 
@@ -82,7 +86,7 @@ class Costs:
             return 0 if self.joint.is_opaque(node) else None
         if node.op == "call_function" and self.kind(node) is Kind.VIEW and not self.must_save(node):
             return None
-        held = HELD if self.joint.on_gpu else 0
+        held = HELD if self.joint.on_gpu and self._seen(node) not in self.held else 0
         return int(self.size(node) * ((1 if self._in_memory(node) else MATERIALIZED_TWICE) + held))
 
     def recompute(self, node: Node, allowed: frozenset[Node]) -> int | None:
@@ -103,7 +107,7 @@ class Costs:
             case Kind.FUSED:
                 if node in self.far:
                     return None
-                cost = BYTES_PER_ELEMENT * _elements(node)
+                cost = 0.0 if node.target is _CONVERSION else BYTES_PER_ELEMENT * _elements(node)
                 if self._reduces(node):
                     cost += sum(map(self.size, node.all_input_nodes))
                 if self._written_in_backward(node):
@@ -117,9 +121,19 @@ class Costs:
         return self.joint.must_save(node) and not self._is_given(node)
 
     def _is_given(self, node: Node) -> bool:
+        return self._seen(node).op == "placeholder"
+
+    def _seen(self, node: Node) -> Node:
+        """What a view is one of; any other value is itself."""
         while node.op == "call_function" and self.kind(node) is Kind.VIEW and node.all_input_nodes:
             node = node.all_input_nodes[0]
-        return node.op == "placeholder"
+        return node
+
+    @cached_property
+    def held(self) -> frozenset[Node]:
+        """Values that are there during the backward whatever is saved: the program's inputs, and what it returns."""
+        given = (node for node in self.joint.graph.nodes if node.op == "placeholder")
+        return frozenset((*given, *map(self._seen, self.joint.returned)))
 
     def expense(self, node: Node) -> int:
         """What a budget pays for computing a node again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,6 +27,8 @@ class Recorder:
         self.owned = 0
         self.capturing = False
         self.waits = self.room = True
+        self.longer = 1.0
+        """How many times as long as its launches the GPU takes for a call."""
         self.written: list[torch.Tensor] = []
         """Tensors that a call writes, which recording it does not."""
 
@@ -54,8 +57,14 @@ class Recorder:
     def order(self) -> None:
         self.ordered += 1
 
-    def idle(self) -> bool:
+    def moment(self) -> float:
+        return time.perf_counter()
+
+    def past(self, moment: float) -> bool:
         return self.waits
+
+    def seconds(self, began: float, ended: float) -> float:
+        return self.longer * (ended - began)
 
     def roomy(self) -> bool:
         return self.room

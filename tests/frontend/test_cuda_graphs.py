@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import torch
 
-from lamella.frontend.cuda_graphs import MOST, TRIES, WATCHED, Arguments, GraphedCall
+from lamella.frontend.cuda_graphs import MOST, RESTS, TRIES, WATCHED, Arguments, GraphedCall
 
 from .recorder import graph_of
 
@@ -81,22 +82,53 @@ def test_layers_of_one_graph() -> None:
 def test_only_what_pays() -> None:
     """Where nobody has asked, a graph is recorded that the GPU waits for, if little is copied."""
     call, w, kept = graph_of(lambda v: (v[0] * v[1],), asked=False), torch.randn(5), []
-    for i in range(WATCHED + 6):
+    call.fake.longer = 0.5
+    for i in range(WATCHED + 7):
         kept.append(torch.full((5,), float(i)))  # or the next one may be at its address
         assert torch.equal(call([kept[-1], w])[0], i * w)
     assert (call.fake.recorded, call.fake.replayed) == (1, 4)
 
     call, kept = graph_of(lambda v: (v[0][:1] + 1,), asked=False), []
-    for i in range(2 * WATCHED + 3):
+    call.fake.longer = 0.5
+    for i in range(2 * WATCHED + 4):
         kept.append(torch.full((8 << 20,), float(i)))
         assert float(call([kept[-1]])[0]) == i + 1
     assert call.given_up and "33554432 bytes are other tensors" in next(iter(call.sizes.values())).reason
 
-    call = graph_of(lambda v: (v[0] + 1,), asked=False)
-    call.fake.waits = False
-    for _ in range(4 * WATCHED + 2):
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_what_did_not_pay_is_watched_again(busy: bool) -> None:
+    """Another load of the CPU makes launches late: what was seen at first does not stand."""
+    call, w = graph_of(lambda v: (v[0] + 1,), asked=False), torch.randn(5)
+    call.fake.waits, call.fake.longer = not busy, 100.0
+    for _ in range(2 + 4 * WATCHED + RESTS[0] + 2 * WATCHED):
         assert torch.equal(call([w])[0], w + 1)
-    assert call.given_up and "the GPU longer" in next(iter(call.sizes.values())).reason
+    (known,) = call.sizes.values()
+    assert not call.given_up and not known.reason and not call.fake.recorded
+    call.fake.waits, call.fake.longer = True, 0.5
+    for _ in range(WATCHED + 3):
+        assert torch.equal(call([w])[0], w + 1)
+    assert call.fake.recorded == 1
+
+
+def test_large_results() -> None:
+    """They are copied where that takes little of what a call does; that may be so later."""
+    pause, w, calls = 0.0, torch.randn(1 << 17), 0
+
+    def run(v: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        time.sleep(pause)
+        return (v[0] + 1,)
+
+    call = graph_of(run, asked=False)
+    call.fake.longer = 1e-6
+    while not call.fake.recorded and (calls := calls + 1) < 4 * WATCHED:
+        assert torch.equal(call([w])[0], w + 1)
+    (known,) = call.sizes.values()
+    assert not known.recordings and not known.reason and known.rest == RESTS[0]
+    pause, call.fake.longer = 0.002, 1.0
+    for _ in range(RESTS[0] + 2 * WATCHED):
+        assert torch.equal(call([w])[0], w + 1)
+    assert len(known.recordings) == 1 and call.fake.replayed
 
 
 def test_inputs_of_the_cpu() -> None:

@@ -56,3 +56,11 @@ def test_derivative_of_softplus() -> None:
     found = f(x, g)
     assert found.stride() == expected.stride()
     torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("exponent", [True, False, 1])
+def test_a_bool_to_the_power_of_one(exponent: int) -> None:
+    x = torch.tensor([True, False, True])
+    found = torch.compile(lambda x: x**exponent, backend="lamella")(x)
+    expected = x**exponent
+    assert found.dtype == expected.dtype and torch.equal(found, expected)

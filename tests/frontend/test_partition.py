@@ -123,6 +123,34 @@ def test_memory_of_a_gpu_is_dearer(choices: list[Choice], monkeypatch: pytest.Mo
         torch.testing.assert_close(ours, others)
 
 
+def test_what_is_returned_is_saved_and_not_what_follows_from_it(
+    choices: list[Choice], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logits that the program has anyway cost no memory; their log_softmax, rounded to bf16 as autocast has it, would."""
+    monkeypatch.setattr(JointGraph, "on_gpu", True)
+    torch.manual_seed(0)
+    module, x, target = nn.Linear(16, 64).bfloat16(), torch.randn(32, 16).bfloat16(), torch.randint(64, (32,))
+
+    def loss(x: torch.Tensor, returns: bool) -> Any:
+        logits = module(x)
+        value = F.nll_loss(F.log_softmax(logits, -1).to(torch.promote_types(x.dtype, torch.float32)), target)
+        return (value, logits) if returns else (value,)
+
+    def gradient(run: Any, x: torch.Tensor) -> torch.Tensor:
+        return torch.autograd.grad(run(x)[0], module.weight)[0].double()
+
+    found = [gradient(compiled(lambda x, returns=r: loss(x, returns)), x) for r in (True, False)]
+    eager = gradient(lambda x: loss(x, False), x)
+    exact = gradient(lambda x: loss(x, False), (x.double(), module.double())[0])
+    for ours in found:
+        assert (ours - exact).abs().max() <= 1.5 * (eager - exact).abs().max()
+    for choice in choices:
+        sizes = [n.meta["val"].numel() for n in choice.saved if isinstance(n.meta.get("val"), torch.Tensor)]
+        assert sizes.count(32 * 64) == 1
+    (logits,) = [n for n in choices[0].saved if n.meta["val"].numel() == 32 * 64]
+    assert logits.target is torch.ops.aten.addmm.default
+
+
 def test_a_residual_stream_is_not_summed_up_again(choices: list[Choice]) -> None:
     """Each sum needs all products before it: they are saved instead."""
     torch.manual_seed(0)
