@@ -130,10 +130,20 @@ def lower(module: ModuleOp | CapturedModule | str, to: str = "loop") -> ModuleOp
     """A copy of `module` (or of its text) taken down to a level (`prims`, `loop`, `kernel`, `host`, `llvm`) or
     through a pipeline text (`aten-to-prims,prims-to-loop`). Raises LamellaError.
     """
+    from xdsl.dialects.builtin import ModuleOp
+
+    from .dialects.errors import LamellaError
     from .dialects.text import parse_module
+    from .lowering.levels import check_goes_down
+    from .lowering.registry import LEVELS
 
     source: Any = parse_module(module) if isinstance(module, str) else module
-    copy: ModuleOp = getattr(source, "module", source).clone()
+    source = getattr(source, "module", source)
+    if not isinstance(source, ModuleOp):
+        raise LamellaError(f"expected a module, its text or what capture gives, got {type(source).__name__}")
+    if to in LEVELS:
+        check_goes_down(source, to)
+    copy = source.clone()
     run_passes(copy, to)
     return copy
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ from typing import Any
 from ..lowering.kernel_story import KernelStory
 from ..lowering.origins import Call
 from ..lowering.report_page import graph_section, page
+
+log = logging.getLogger("lamella")
 
 
 def write_dump(
@@ -21,14 +25,31 @@ def write_dump(
     decisions: Sequence[str] = (),
     calls: Sequence[Call] = (),
     stories: Sequence[KernelStory] = (),
-) -> Path:
+) -> Path | None:
     """Write one graph's files into a new folder `graph_<n>` below `folder`, and return it.
 
-    A stage is (pass name, module text). The folder appears under its name only when it is whole. Raises OSError.
+    A stage is (pass name, module text). The folder appears under its name only when it is whole; where it cannot be
+    written, a warning says why, and None comes back.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     unfinished = folder / f".unfinished_{os.getpid()}_{next(_numbers)}"
-    unfinished.mkdir()
+    try:
+        unfinished.mkdir(parents=True)
+        return _write(folder, unfinished, stages, kernels, decisions, calls, stories)
+    except OSError as error:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        log.warning("no dump of a graph in '%s' (option dump, or LAMELLA_DUMP): %s", folder, error.strerror or error)
+        return None
+
+
+def _write(
+    folder: Path,
+    unfinished: Path,
+    stages: Sequence[tuple[str, str]],
+    kernels: Sequence[Mapping[str, Any]],
+    decisions: Sequence[str],
+    calls: Sequence[Call],
+    stories: Sequence[KernelStory],
+) -> Path:
     for i, (name, text) in enumerate(stages):
         (unfinished / f"{i:02d}-{name}.mlir").write_text(text + "\n", encoding="utf-8")
     (unfinished / "kernels.json").write_text(json.dumps(list(kernels), indent=1) + "\n", encoding="utf-8")

@@ -1,15 +1,15 @@
 """The native functions for outputs that are recycled, as LLVM IR.
 
 An output lies on a storage of the pool only when the count of that storage says that nobody else holds it. Before new
-memory is taken for an output, what is idle goes as far as the pool would otherwise hold much more than was ever in use
-at once: keeping memory must not raise the peak.
+memory is taken, what is idle goes as far as there would otherwise be much more than was ever in use at once, with
+what programs say that they hold beside the pool: keeping memory must not raise the peak.
 """
 
 TEXT = r"""
 @outputs = private global [32 x %entry] zeroinitializer
 @outputs_next = private global i64 0
 @outputs_bytes = private global i64 0
-@in_use_most = private global i64 0                       ; bytes of the pool in use at once, at most
+@in_use_most = private global i64 0                       ; bytes in use at once, at most: of the pool, and beside it
 @least = private global i64 1048576                       ; smaller outputs are not recycled
 @most = private global i64 536870912                      ; nor kept beyond this in all
 
@@ -55,6 +55,67 @@ no:
   ret i64 0
 }
 
+; Lets go of what is idle, the oldest first, as far as it is too much beside `bytes` new ones and `beside` of others.
+define private void @make_room(i64 %bytes, i64 %beside) {
+  %taken = add i64 %bytes, %beside
+  br label %each
+each:
+  %i = phi i64 [ 0, %0 ], [ %i1, %one ]
+  %held = phi i64 [ %taken, %0 ], [ %held1, %one ]
+  %more = icmp ult i64 %i, 32
+  br i1 %more, label %one, label %bound
+one:
+  %e = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %i
+  %h = load ptr, ptr %e
+  %there = icmp ne ptr %h, null
+  %b_at = getelementptr %entry, ptr %e, i64 0, i32 1
+  %b = load i64, ptr %b_at
+  %all = select i1 %there, i64 %b, i64 0
+  %idle_bytes = call i64 @idle_bytes(ptr %e)
+  %in_use = sub i64 %all, %idle_bytes
+  %held1 = add i64 %held, %in_use
+  %i1 = add i64 %i, 1
+  br label %each
+bound:
+  %most_0 = load i64, ptr @in_use_most
+  %grown = icmp sgt i64 %held, %most_0
+  %most = select i1 %grown, i64 %held, i64 %most_0
+  store i64 %most, ptr @in_use_most
+  %slack = lshr i64 %most, 5
+  %allowed = add i64 %most, %slack
+  %oldest = load i64, ptr @outputs_next
+  br label %idle
+idle:
+  %v = phi i64 [ 0, %bound ], [ %v1, %next ]
+  %v_more = icmp ult i64 %v, 32
+  %kept = load i64, ptr @outputs_bytes
+  %after = add i64 %kept, %taken
+  %too_much = icmp sgt i64 %after, %allowed
+  %go_on = and i1 %v_more, %too_much
+  br i1 %go_on, label %look, label %done
+look:
+  %v_0 = add i64 %oldest, %v
+  %v_at = and i64 %v_0, 31
+  %v_e = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %v_at
+  %v_bytes = call i64 @idle_bytes(ptr %v_e)
+  %v_idle = icmp ne i64 %v_bytes, 0
+  br i1 %v_idle, label %go, label %next
+go:
+  call void @forget(ptr %v_e)
+  br label %next
+next:
+  %v1 = add i64 %v, 1
+  br label %idle
+done:
+  ret void
+}
+
+; A program is about to hold `beside` bytes that are not of the pool.
+define void @lamella_room(i64 %beside) {
+  call void @make_room(i64 0, i64 %beside)
+  ret void
+}
+
 ; Bytes of the outputs that the pool holds, in use or not.
 define i64 @lamella_recycle_bytes() {
   %b = load i64, ptr @outputs_bytes
@@ -62,8 +123,10 @@ define i64 @lamella_recycle_bytes() {
 }
 
 ; A tensor of these sizes and strides, uninitialized. Large ones lie, where possible, on a storage that an earlier
-; call returned and that nobody but the pool holds any more: its count says so, and its data is where it was.
-define i32 @lamella_empty(i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i64 %bytes, ptr %owned, ptr %data) {
+; call returned and that nobody but the pool holds any more: its count says so, and its data is where it was. `beside`
+; bytes are what the program holds at that time that is not of the pool.
+define i32 @lamella_empty(
+  i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i64 %bytes, i64 %beside, ptr %owned, ptr %data) {
   %size = alloca i64
   %stride = alloca i64
   %base = alloca ptr
@@ -116,56 +179,7 @@ next:
   br label %each
 
 grow:
-  ; what others hold, with the new one
-  %q = phi i64 [ 0, %each ], [ %q1, %held_next ]
-  %held = phi i64 [ %bytes, %each ], [ %held1, %held_next ]
-  %q_more = icmp ult i64 %q, 32
-  br i1 %q_more, label %held_look, label %bound
-held_look:
-  %q_e = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %q
-  %q_idle_bytes = call i64 @idle_bytes(ptr %q_e)
-  %q_h = load ptr, ptr %q_e
-  %q_there = icmp ne ptr %q_h, null
-  %q_b_at = getelementptr %entry, ptr %q_e, i64 0, i32 1
-  %q_b = load i64, ptr %q_b_at
-  %q_all = select i1 %q_there, i64 %q_b, i64 0
-  %q_held = sub i64 %q_all, %q_idle_bytes
-  br label %held_next
-held_next:
-  %held1 = add i64 %held, %q_held
-  %q1 = add i64 %q, 1
-  br label %grow
-bound:
-  %most_0 = load i64, ptr @in_use_most
-  %more_held = icmp sgt i64 %held, %most_0
-  %most_1 = select i1 %more_held, i64 %held, i64 %most_0
-  store i64 %most_1, ptr @in_use_most
-  %slack = lshr i64 %most_1, 4
-  %allowed = add i64 %most_1, %slack
-  %oldest = load i64, ptr @outputs_next
-  br label %idle
-idle:
-  %v = phi i64 [ 0, %bound ], [ %v1, %idle_next ]
-  %v_more = icmp ult i64 %v, 32
-  %kept = load i64, ptr @outputs_bytes
-  %kept_after = add i64 %kept, %bytes
-  %too_much = icmp sgt i64 %kept_after, %allowed
-  %v_go = and i1 %v_more, %too_much
-  br i1 %v_go, label %idle_look, label %allocate
-idle_look:
-  %v_0 = add i64 %oldest, %v
-  %v_at = and i64 %v_0, 31
-  %v_e = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %v_at
-  %v_bytes = call i64 @idle_bytes(ptr %v_e)
-  %v_idle = icmp ne i64 %v_bytes, 0
-  br i1 %v_idle, label %idle_go, label %idle_next
-idle_go:
-  call void @forget(ptr %v_e)
-  br label %idle_next
-idle_next:
-  %v1 = add i64 %v, 1
-  br label %idle
-allocate:
+  call void @make_room(i64 %bytes, i64 %beside)
   store i64 %bytes, ptr %size
   store i64 1, ptr %stride
   %r1 = call i32 @aoti_torch_empty_strided(i64 1, ptr %size, ptr %stride, i32 0, i32 0, i32 0, ptr %base)

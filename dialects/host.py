@@ -23,7 +23,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, LocationAttr, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FunctionType,
+    IntegerAttr,
+    LocationAttr,
+    StringAttr,
+    SymbolRefAttr,
+)
 from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
 from xdsl.ir import Attribute, Block, Dialect, Operation, ParametrizedAttribute, Region, SSAValue, TypeAttribute
 from xdsl.irdl import (
@@ -58,6 +66,9 @@ class ArenaType(ParametrizedAttribute, TypeAttribute):
 
 
 ARENA = ArenaType()
+
+BESIDE = "lamella.beside"
+"""The attribute of a function that says the same of it, until it makes the first."""
 
 
 def _one(index: IndexAttr, what: str) -> Dim:
@@ -237,11 +248,16 @@ class SlotOp(IRDLOperation):
 
 @irdl_op_definition
 class EmptyOp(IRDLOperation):
-    """`%o = host.empty : T`: a fresh tensor of torch's allocator, owned by the program until dropped or returned."""
+    """`%o = host.empty : T`: a fresh tensor of torch's allocator, owned by the program until dropped or returned.
+
+    `beside`: the most bytes that the program holds beside outputs that are recycled, until it makes the next of these.
+    """
 
     name = "host.empty"
+    beside = opt_prop_def(IntegerAttr)
     res = result_def(TensorType)
     traits = traits_def()
+    irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "attr-dict `:` type($res)"
 
 

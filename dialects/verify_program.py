@@ -73,7 +73,7 @@ def _verify_call(op: flow.CallOp, symbols: dict[str, Operation]) -> None:
 def _verify_sizes(function: Operation) -> None:
     """Each symbol of a size is given by an argument, or by a result above its use."""
     block = function.regions[0].block
-    known = set(_given(a.type for a in block.args))
+    known = set(given_sizes(a.type for a in block.args))
     _expect_known(function, (a.type for a in block.args), known, "argument")
     _verify_block(block, known)
 
@@ -107,7 +107,7 @@ def _expect_known(op: Operation, attributes: Iterable[Attribute], known: set[str
                 )
 
 
-def _given(types: Iterable[Attribute]) -> Iterator[str]:
+def given_sizes(types: Iterable[Attribute]) -> Iterator[str]:
     """The symbols that values of these types give: those that stand alone."""
     for t in types:
         if isinstance(t, TensorType):

@@ -47,16 +47,18 @@ def add_known_sizes(importer: Importer, node: Node, op: AtenOp, value: Any) -> N
 
     A slice up to a number of data is of such a size with torch 2.11, which asserts of it no more than that 3 is 3.
     """
-    if not isinstance(value, torch.Tensor):
-        return
     for symbol, path in node.meta.get("unbacked_bindings", {}).items():
-        if len(path) != 2 or getattr(path[0], "name", None) != "size":
+        if len(path) not in (2, 3) or getattr(path[-2], "name", None) != "size":
             continue
-        dim: int = path[1].idx
-        told = normalize(value.shape[dim])
+        *of, _, place = path
+        number, dim = (of[0].idx if of else 0), place.idx
+        result = value[number] if of else value
+        if not isinstance(result, torch.Tensor):
+            continue
+        told = normalize(result.shape[dim])
         if isinstance(told, int) or not any(s.name.startswith(UNBACKED) for s in expr.symbols(told)):  # pyright: ignore
             read = SymType.get(expr.symbol(symbol.name), "i64")
-            size = op_class(aten.sym_size.int).call([op.results[0], dim], [read], location(node))
+            size = op_class(aten.sym_size.int).call([op.results[number], dim], [read], location(node))
             _compare(importer, size, told)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -38,17 +39,23 @@ def of_storage(importer: Importer, node: Node, args: list[Bound]) -> None:
 
 
 def _root(node: Node) -> Node:
-    while _is_view(node):
-        node = node.all_input_nodes[0]
+    while (viewed := _viewed(node)) is not None:
+        node = viewed
     return node
 
 
-def _is_view(node: Node) -> bool:
-    """Whether it counts elements as its operand does, and is a view here too."""
+def _viewed(node: Node) -> Node | None:
+    """What it is a view of, if it counts elements as that does, and is a view here too."""
     if not views_operand(node) or node.target in (aten._conj.default, aten._neg_view.default):
-        return False
-    a, b = node.meta.get("val"), node.all_input_nodes[0].meta.get("val")
-    return isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and a.dtype == b.dtype
+        return None
+    source = node.all_input_nodes[0]
+    if node.target is operator.getitem:  # one of several views
+        if not views_operand(source):
+            return None
+        source = source.all_input_nodes[0]
+    a, b = node.meta.get("val"), source.meta.get("val")
+    same = isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and a.dtype == b.dtype
+    return source if same else None
 
 
 def _offset(node: Node) -> Any:

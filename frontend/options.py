@@ -15,7 +15,12 @@ from ..lowering.options import Options
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 """torch.compile's modes: `reduce-overhead` asks for `cuda_graphs`, `max-autotune` for `autotune`."""
 
-PRODUCTS = ("auto", "all", "none")
+CHOICES = {
+    "numerics": ("fast", "eager"),
+    "random": ("philox", "eager"),
+    "products": ("auto", "all", "none"),
+}
+"""What options of text may be; `target` has its own names."""
 
 
 class OptionError(LamellaError, ValueError):
@@ -43,9 +48,16 @@ def parse_options(options: Any = None, mode: str | None = None) -> Options:
         if not isinstance(value, hints[name]):
             kind = getattr(hints[name], "__name__", str(hints[name]))
             raise OptionError(f"option {name!r} must be of type {kind}, got {value!r}")
+        choices = _targets() if name == "target" else CHOICES.get(name, (value,))
+        if value not in choices:
+            raise OptionError(f"option {name!r} is one of {', '.join(choices)}, got {value!r}")
     budget = given.get("activation_memory_budget")
     if budget is not None and not 0 <= budget <= 1:
         raise OptionError(f"option 'activation_memory_budget' lies between 0 and 1, got {budget!r}")
-    if given.get("products") not in (None, *PRODUCTS):
-        raise OptionError(f"option 'products' is one of {', '.join(PRODUCTS)}, got {given['products']!r}")
     return Options(**given)
+
+
+def _targets() -> tuple[str, ...]:
+    from ..lowering import gpu_target, target  # the IR's library, which a cached graph does without
+
+    return "host", *target.NAMES, *gpu_target.NAMES

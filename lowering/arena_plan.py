@@ -85,7 +85,7 @@ class _Block:
 
 
 def _take_turns(requests: Sequence[Request], hints: Mapping[str, int]) -> Plan:
-    expected = [_estimate(r.size, hints) for r in requests]
+    expected = [estimate(r.size, hints) for r in requests]
     blocks: list[_Block] = []
     for i in sorted(range(len(requests)), key=lambda i: (-expected[i], requests[i].first)):
         free = [b for b in blocks if not any(requests[j].meets(requests[i]) for j in b.members)]
@@ -107,7 +107,8 @@ def _take_turns(requests: Sequence[Request], hints: Mapping[str, int]) -> Plan:
     return Plan(tuple(offsets[i] for i in range(len(requests))), total)
 
 
-def _estimate(size: Dim, hints: Mapping[str, int]) -> int:
+def estimate(size: Dim, hints: Mapping[str, int]) -> int:
+    """The bytes where symbols are as they were seen when compiling."""
     values = {s.name: hints.get(s.name, UNKNOWN_SIZE) for s in expr.symbols(size)}
     return int(expr.evaluate(size, values))
 

@@ -9,6 +9,9 @@ with a vector is one with a matrix of one column.
 oneDNN and cuDNN choose how to convolve by the number of images. Each is convolved alone, as is its gradient:
 
     %y = aten.convolution(%x, %w, …)  ->  %y = flow.scan(%x, %w) carried 0 over 1 do (%image, %w) { … }
+
+Flash attention, and cuDNN's, share out the keys by how many queries there are. The memory-efficient kernel goes over
+all keys in one program, whose queries are of one head of one image: it is called in their place.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from xdsl.passes import ModulePass
 from ..dialects.aten import AtenOp, lookup
 from ..dialects.flow import ScanOp, YieldOp, bodies, slice_type
 from ..dialects.tensor import TensorType
+from .attention_call import EFFICIENT
 
 ROWS: Final = {"aten.mm": "self", "aten.addmm": "mat1", "aten.bmm": "self", "aten.baddbmm": "batch1"}
 """The factor that has the rows of each product."""
@@ -31,13 +35,16 @@ ROWS: Final = {"aten.mm": "self", "aten.addmm": "mat1", "aten.bmm": "self", "ate
 IMAGES: Final = {"aten.convolution": ("input",), "aten.convolution_backward": ("grad_output", "input")}
 """The arguments whose first dim is that of the first result, of which each part is computed alone."""
 
+SHARED_OUT: Final = frozenset({"aten._scaled_dot_product_flash_attention", "aten._scaled_dot_product_cudnn_attention"})
+"""Calls of attention on a GPU that depend on the batch."""
+
 VECTORS: Final = {"aten.mv": ("self", "vec"), "aten.addmv": ("mat", "vec")}
 """The factors of products with a vector."""
 
 
 @dataclass(frozen=True)
 class AtenBatchInvariant(ModulePass):
-    """Make products of one row as products of two, and convolve image by image."""
+    """Make products of one row as products of two, convolve image by image, and call the attention of each image."""
 
     name = "aten-batch-invariant"
 
@@ -52,6 +59,8 @@ class AtenBatchInvariant(ModulePass):
                     _two_rows(o)
                 elif o.name in IMAGES:
                     _image_by_image(o)
+                elif o.name in SHARED_OUT:
+                    _attention_of_each(o)
 
 
 def _image_by_image(op: AtenOp) -> None:
@@ -112,6 +121,43 @@ def _image_by_image(op: AtenOp) -> None:
             before.replace_all_uses_with(after)
     op.detach()
     op.erase()
+
+
+def _attention_of_each(op: AtenOp) -> None:
+    """The memory-efficient kernel, where it takes the tensors and nothing but the first result is asked for."""
+    args = dict(zip((a.name for a in op.schema.args), op.args(), strict=True))
+    query, key, value = (cast(SSAValue, args[name]) for name in ("query", "key", "value"))
+    q, k = cast(TensorType, query.type), cast(TensorType, key.type)
+    if args["dropout_p"] != 0 or any(r.uses for r in op.results[1:]):
+        return
+    if q.shape[1] != k.shape[1] or (args["is_causal"] and q.shape[2] != k.shape[2]):
+        return
+    bias = args.get("attn_bias")
+    if isinstance(bias, SSAValue):
+        t = cast(TensorType, bias.type)
+        if t.dtype != q.dtype or t.rank > 4 or t.shape[-1] != k.shape[2] or t.strides[-1] != 1 or not _whole(t):
+            return
+        scores = (*q.shape[:3], k.shape[2])
+        strides = (0,) * (4 - t.rank) + tuple(
+            0 if n != m else s for n, m, s in zip(t.shape, scores[4 - t.rank :], t.strides, strict=True)
+        )
+        call = cast("type[AtenOp]", lookup("aten.expand")).call(
+            [bias, scores], [t.with_(shape=scores, strides=strides)], op.location
+        )
+        bias = _insert(op, call)
+    number = TensorType.get((), "i64")
+    none = TensorType.get((*q.shape[:2], 0), "f32", None, q.device)
+    given = (query, key, value, bias, False, 0.0, args["is_causal"], args["scale"])
+    made = cast("type[AtenOp]", lookup(EFFICIENT)).call(given, [op.results[0].type, none, number, number], op.location)
+    _insert(op, made).name_hint = op.results[0].name_hint
+    op.results[0].replace_all_uses_with(made.results[0])
+    op.detach()
+    op.erase()
+
+
+def _whole(t: TensorType) -> bool:
+    """Whether rows begin at multiples of eight elements, as that kernel asks of a mask, and their ends are such."""
+    return all(isinstance(n, int) and n % 8 == 0 for n in (t.shape[-1], *t.strides[:-1]))
 
 
 def _matrix(op: AtenOp) -> Operation:

@@ -41,7 +41,7 @@ def _merge(block: Block) -> int:
             continue
         if op.schema.mutates:
             known.clear()  # an argument is another one from here on
-        if not op.schema.is_pure or not op.operands:
+        if not is_function(op):
             continue
         key = (type(op), tuple(op.operands), tuple(op.properties.items()), tuple(op.result_types))
         first = known.setdefault(key, op)
@@ -63,4 +63,10 @@ def _is_only_read(op: AtenOp) -> bool:
 def _reads(user: Operation) -> bool:
     if isinstance(user, FlowOp):
         return False  # it may yield the value
-    return isinstance(user, AtenOp) and user.schema.is_pure and (not user.schema.is_view or _is_only_read(user))
+    return isinstance(user, AtenOp) and is_function(user) and (not user.schema.is_view or _is_only_read(user))
+
+
+def is_function(op: AtenOp) -> bool:
+    """Whether a call gives the same for the same arguments and writes nothing, as attention without dropout does."""
+    schema = op.schema
+    return schema.is_pure or (not schema.mutates and "dropout_p" in schema.index and op.arg("dropout_p") == 0)

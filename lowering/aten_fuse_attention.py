@@ -1,4 +1,4 @@
-"""aten to aten: attention that is written out becomes one kernel: of ours, or on the CPU a call of ATen's.
+"""aten to aten: attention that is written out becomes one kernel: of ours, or a call of ATen's.
 
     bmm(softmax(scale * bmm(q, k^T) + mask), v) = attention(q, k, v, mask, scale)
 
@@ -6,6 +6,7 @@ Products that are to be one kernel of ours are marked (`attention_written`). Thi
 scores are never stored either. That pays where they are many, and for f16 and
 bf16, which the kernel keeps in f32 meanwhile. Of a query that sees nothing (all of its mask is -inf) the kernel gives
 0, softmax NaN: the NaNs are put in. A backward reads the result of softmax: where one follows, nothing is changed.
+On a GPU attention with nothing between its products but softmax is a call where sizes are large.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ..dialects.aten import AtenOp, lookup
 from ..dialects.expr import Dim
 from ..dialects.hints import size_hints
 from ..dialects.tensor import TensorType
-from .attention_call import FLASH
+from .attention_call import FLASH, FUSED, is_torchs
 from .attention_written import written_out, written_out_on_gpu
 from .fuse_cost import Hints
 from .gpu_target import GpuTarget
@@ -67,11 +68,18 @@ class AtenFuseAttention(ModulePass):
         self.statistics["kernels"] = 0
         for function in [f for f in op.ops if isinstance(f, FuncOp) and not f.is_declaration]:
             for product in [o for o in function.body.block.ops if isinstance(o, AtenOp) and o.name == "aten.bmm"]:
+                if product.parent is None:
+                    continue
                 place = next((o.place for o in origins(product.location)), "")
                 what = f"attention written out{f' at {place}' if place else ''}"
                 last = None if target is None else written_out(product, target, hints.size)
                 if last is None and gpu is not None:
                     last = written_out_on_gpu(product, gpu, hints.size)
+                    whole = None if last is None else _match(last)
+                    if whole is not None and whole.is_torchs(gpu):
+                        lines.append(f"{what} calls torch's fused kernel")
+                        whole.replace_on_gpu()
+                        continue
                 if last is not None:
                     product.attributes[MARK] = last.attributes[MARK] = GENERATED
                     lines.append(f"{what} is one kernel")
@@ -105,7 +113,7 @@ class _Attention:
         scores = 1
         for n in self.shape:
             scores *= hints.size(n)
-        least = LEAST.get(_type(self.query).dtype)
+        least = LEAST.get(_type(self.query).dtype) if _type(self.query).device == "cpu" else None
         return least is not None and scores >= least and hints.size(self.shape[2]) >= QUERIES
 
     def replace(self) -> None:
@@ -126,6 +134,53 @@ class _Attention:
             call = self._call("aten.where.ScalarSelf", t, blind, math.nan, call)
         result = self.product.results[0]
         result.replace_all_uses_with(self._call("aten.view", _type(result), call, (v.shape[0], queries, size)))
+        _erase(self.product)
+
+    def is_torchs(self, gpu: GpuTarget) -> bool:
+        """Whether torch's kernel for a GPU takes it as it is, and is faster than one of ours."""
+        q = _type(self.query)
+        queries, keys, size = *self.shape[2:], q.shape[2]
+        if self.mask is not None or not (isinstance(queries, int) and isinstance(keys, int) and isinstance(size, int)):
+            return False
+        strides = [_type(self._in_heads(v)).strides for v in (self.query, self.key_transposed, self.value)]
+        rows = [(*outer, y if i == 1 else x) for i, (*outer, x, y) in enumerate(strides)]
+        neighbours = [x if i == 1 else y for i, (*_, x, y) in enumerate(strides)]
+        whole = all(isinstance(n, int) and n % 8 == 0 for row in (*rows, (size,)) for n in row)
+        return whole and neighbours == [1, 1, 1] and is_torchs(gpu, q.dtype, queries, keys, size)
+
+    def replace_on_gpu(self) -> None:
+        """Calls what chooses among torch's kernels. What it gives is laid out as the query is."""
+        batch, heads, queries, keys = self.shape
+        size = _type(self.query).shape[2]
+        query, key, value = map(self._in_heads, (self.query, self.key_transposed, self.value))
+        if _type(key).rank == 4:
+            (a, b, c, d), (w, x, y, z) = _type(key).shape, _type(key).strides
+            key = self._call(
+                "aten.transpose.int", _type(key).with_(shape=(a, b, d, c), strides=(w, x, z, y)), key, 2, 3
+            )
+        else:
+            key = self._split(self._transposed(key), (batch, heads, keys, size))
+        query = query if _type(query).rank == 4 else self._split(query, (batch, heads, queries, size))
+        value = value if _type(value).rank == 4 else self._split(value, (batch, heads, keys, size))
+        t = _type(query).with_(strides=_dense_like(_type(query)))
+        call = self._add(FUSED, [query, key, value, None, 0.0, False, self.scale], [t])
+        if not t.is_contiguous:
+            call = self._call("aten.clone", t.with_(shape=t.shape, strides=None), call, "contiguous_format")
+        result = self.product.results[0]
+        result.replace_all_uses_with(self._call("aten.view", _type(result), call, _type(result).shape))
+        _erase(self.product)
+
+    def _in_heads(self, operand: SSAValue) -> SSAValue:
+        """The tensor of four dims that an operand is seen of, before it was copied; else the operand."""
+        found, v = operand, operand
+        wanted = (*self.shape[:2], *_type(operand).shape[1:])
+        while isinstance(op := v.owner, AtenOp) and (op.name in _VIEWS or op.name == "aten.clone"):
+            v = op.operands[0]
+            if _type(v).shape == wanted:
+                found = v
+            elif _type(v).shape != _type(operand).shape:
+                break
+        return found
 
     def _split(self, operand: SSAValue, shape: tuple[Dim, ...]) -> SSAValue:
         """The batch as batch and heads: a view of any layout."""
@@ -159,15 +214,16 @@ class _Attention:
 def _match(product: AtenOp) -> _Attention | None:
     """What a product of the result of softmax is, where nothing else reads what lies between."""
     weights, value = product.operands
-    softmax = _only(_through_views(weights), "aten._softmax")
-    if softmax is None or softmax.arg("half_to_float") is not False:
+    weighted = _through_views(weights)
+    softmax = _only(weighted, "aten._softmax") or _only(_other_dtype(weighted), "aten._softmax")
+    if softmax is None:
         return None
     scores = softmax.operands[0]
     rank = _type(scores).rank
     if softmax.arg("dim") not in (-1, rank - 1) or rank not in (3, 4):
         return None
     mask: SSAValue | None = None
-    inner = scores
+    inner = _other_dtype(scores)
     if (sum_ := _only(inner, "aten.add.Tensor")) is not None and len(sum_.operands) == 2 and sum_.arg("alpha") == 1:
         inner, mask = sum_.operands
         if _product_of(inner) is None:
@@ -181,11 +237,13 @@ def _match(product: AtenOp) -> _Attention | None:
     shape = shape if rank == 4 else (1, *shape)
     if not _type(weights).shape[1:] == _type(first.results[0]).shape[1:] == shape[2:]:
         return None
-    types = [_type(v) for v in (query, key, value, scores, *(() if mask is None else (mask,)))]
+    types = [_type(v) for v in (query, key, value, *(() if mask is None else (mask,)))]
     q, k, v = types[:3]
-    if any(t.dtype != q.dtype or t.device != "cpu" for t in types) or q.shape[2] != v.shape[2]:
+    if any(t.dtype != q.dtype or t.device != q.device for t in types) or q.shape[2] != v.shape[2]:
         return None
-    if not (q.is_contiguous and k.strides[1] == 1 and v.strides[2] == 1):
+    if q.device == "cpu" and not (q.is_contiguous and k.strides[1] == 1 and v.strides[2] == 1):
+        return None
+    if q.device == "cpu" and {_type(v).dtype for v in (scores, softmax.results[0])} != {q.dtype}:
         return None
     if mask is not None and not _is_mask(_type(mask), shape):
         return None
@@ -210,8 +268,34 @@ def _product_of(v: SSAValue) -> tuple[AtenOp, float] | None:
             scale = 1.0 / number if ".div" in name else float(number)
             v = op.operands[0]
             break
-    product = _only(_through_views(v), "aten.bmm")
+    inner = _through_views(v)
+    product = _only(inner, "aten.bmm") or _only(_through_views(_other_dtype(inner)), "aten.bmm")
     return None if product is None else (product, scale)
+
+
+def _erase(op: AtenOp) -> None:
+    """An op that nothing reads, and those that nothing else reads."""
+    operands = [v for v in op.operands if isinstance(v.owner, AtenOp)]
+    op.detach()
+    op.erase()
+    for v in operands:
+        made = v.owner
+        if isinstance(made, AtenOp) and made.parent is not None and not any(r.first_use for r in made.results):
+            _erase(made)
+
+
+def _other_dtype(v: SSAValue) -> SSAValue:
+    """What a value is of another dtype, where nothing else reads that."""
+    op = _only(v, "aten._to_copy")
+    return v if op is None or _type(v).strides != _type(op.operands[0]).strides else op.operands[0]
+
+
+def _dense_like(t: TensorType) -> tuple[int, ...]:
+    """Strides without gaps that order dims as those of `t` do."""
+    strides, step = [0] * t.rank, 1
+    for i in sorted(range(t.rank), key=lambda i: (cast(int, t.strides[i]), -i)):
+        strides[i], step = step, step * cast(int, t.shape[i])
+    return tuple(strides)
 
 
 def _through_views(v: SSAValue) -> SSAValue:

@@ -17,7 +17,7 @@ from typing import Final, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import expr
@@ -25,7 +25,7 @@ from ..dialects.aten import AtenOp, lookup
 from ..dialects.expr import Dim
 from ..dialects.flow import bodies
 from ..dialects.tensor import TensorType, itemsize
-from .aten_to_prims import size_hints
+from .aten_to_prims import RULES, size_hints
 from .fuse_cost import Hints
 from .products import MARK
 
@@ -155,7 +155,41 @@ def _pad_behind(v: SSAValue, t: TensorType, shape: tuple[Dim, ...], op: AtenOp) 
         behind += [0, expr.normal(new - old)]  # pyright: ignore[reportOperatorIssue]
     transposed = t.rank == 2 and t.strides[0] == 1 and t.strides[1] != 1
     strides = (1, shape[0]) if transposed else None
-    return _before(op, _call("aten.constant_pad_nd", op, [v, tuple(behind)], t.with_(shape=shape, strides=strides)))
+    wide = t.with_(shape=shape, strides=strides)
+    padded = _before(op, _call("aten.constant_pad_nd", op, [v, tuple(behind)], wide))
+    if others := _read_later(v, op):
+        # where a kernel makes it, others read the padded tensor once the product has it: it is the only one in memory
+        cut, after = padded, cast(Operation, op)
+        for dim, (old, new) in enumerate(zip(t.shape, shape, strict=True)):
+            if new != old:
+                part = t.with_(shape=(*t.shape[: dim + 1], *shape[dim + 1 :]), strides=wide.strides)
+                call = _call("aten.slice.Tensor", op, [cut, dim, 0, old], part)
+                cast(Block, op.parent).insert_op_after(call, after)
+                cut, after = call.results[0], call
+        for user in others:
+            user.operands = [cut if operand is v else operand for operand in user.operands]
+    return padded
+
+
+def _read_later(v: SSAValue, op: AtenOp) -> list[Operation]:
+    """Kernels after `op` that read a tensor which a kernel makes."""
+    if not _of_kernel(v):
+        return []
+    users = dict.fromkeys(use.operation for use in v.uses)
+    return [u for u in users if u.parent is op.parent and _is_kernel(u) and op.is_before_in_block(u)]
+
+
+def _of_kernel(v: SSAValue) -> bool:
+    """Whether a kernel makes a tensor, or what it is a view of."""
+    op = v.owner
+    while isinstance(op, AtenOp) and (rule := RULES.get(op.name)) is not None and rule.alias:
+        op = op.operands[0].owner
+    return isinstance(op, Operation) and _is_kernel(op)
+
+
+def _is_kernel(op: Operation) -> bool:
+    rule = RULES.get(op.name) if isinstance(op, AtenOp) else None
+    return rule is not None and not rule.costly and not rule.alias
 
 
 def _call(name: str, op: AtenOp, arguments: list[object], t: TensorType) -> AtenOp:

@@ -23,8 +23,7 @@ from ..dialects.errors import LamellaError
 from ..dialects.flow import all_ops, bodies
 from ..dialects.literal import Value
 from ..dialects.tensor import SymType, TensorType
-from .loop_fuse import fused_location
-from .origins import lines
+from .origins import fused_location, lines
 from .pattern_match import Match, find, substitute, terminator, unify_types
 
 PREFIX: Final = "pattern."

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Literal
 
 from xdsl.context import Context
@@ -20,36 +23,6 @@ from ..dialects.aten import AtenOp
 from ..dialects.flow import FlowOp, bodies
 from ..dialects.hints import size_hints
 from ..dialects.tensor import SymType, TensorType, is_float
-from . import (
-    decompositions_activations,
-    decompositions_adaptive_pooling,
-    decompositions_attention,
-    decompositions_batch_norm,
-    decompositions_bessel,
-    decompositions_chebyshev,
-    decompositions_comparison,
-    decompositions_convolution,
-    decompositions_creation,
-    decompositions_distances,
-    decompositions_indexing,
-    decompositions_integers,
-    decompositions_joining,
-    decompositions_losses,
-    decompositions_matmul,
-    decompositions_normalization,
-    decompositions_pointwise,
-    decompositions_pooling,
-    decompositions_random,
-    decompositions_reductions,
-    decompositions_resampling,
-    decompositions_scatter_reduce,
-    decompositions_searching,
-    decompositions_softmax,
-    decompositions_sorting,
-    decompositions_special,
-    decompositions_views,
-    decompositions_zeta,
-)
 from .complex_pairs import Pairs
 from .decomposition import RULES, decompose
 from .float_expressions import note_float
@@ -58,37 +31,12 @@ from .prims_builder import Builder, Value
 from .random_seeds import join_draws
 from .reference_decompositions import decompose_by_reference
 
-# Importing these files fills the table.
-TABLES = (
-    decompositions_activations,
-    decompositions_adaptive_pooling,
-    decompositions_attention,
-    decompositions_batch_norm,
-    decompositions_bessel,
-    decompositions_chebyshev,
-    decompositions_comparison,
-    decompositions_convolution,
-    decompositions_creation,
-    decompositions_distances,
-    decompositions_indexing,
-    decompositions_integers,
-    decompositions_joining,
-    decompositions_losses,
-    decompositions_matmul,
-    decompositions_normalization,
-    decompositions_pointwise,
-    decompositions_pooling,
-    decompositions_random,
-    decompositions_reductions,
-    decompositions_resampling,
-    decompositions_scatter_reduce,
-    decompositions_searching,
-    decompositions_sorting,
-    decompositions_softmax,
-    decompositions_special,
-    decompositions_views,
-    decompositions_zeta,
+TABLES = tuple(
+    import_module(f"{__package__}.{file.name}")
+    for file in iter_modules([str(Path(__file__).parent)])
+    if file.name.startswith("decompositions_")
 )
+"""Importing these files fills the table of rules."""
 
 READ = "aten._local_scalar_dense"
 """The element of a tensor as a number."""

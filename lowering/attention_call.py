@@ -20,6 +20,9 @@ FLASH: Final = "aten._scaled_dot_product_flash_attention_for_cpu"
 EFFICIENT: Final = "aten._scaled_dot_product_efficient_attention"
 """What a GPU is called with where there is a mask."""
 
+FUSED: Final = "aten.scaled_dot_product_attention"
+"""What chooses among the kernels of a GPU when it is called."""
+
 
 @dataclass(frozen=True)
 class AttentionCall:
@@ -106,3 +109,9 @@ def is_large(dtype: str, batch: int, heads: int, groups: int, queries: int, keys
     """Whether attention on a GPU is worth a kernel that goes over the keys once."""
     scores = batch * heads * queries * keys
     return min(queries, keys) >= GPU_SIDE and size <= GPU_SIZE.get(dtype, 0) and scores >= GPU_SCORES
+
+
+def is_torchs(gpu: GpuTarget, dtype: str, queries: int, keys: int, size: int) -> bool:
+    """Whether attention without a mask is faster by torch's kernel than by one of ours."""
+    long = queries >= 1024 and keys >= (1024 if size > 64 else 8192)
+    return gpu.sm >= 90 and dtype in ("bf16", "f16") and size <= GPU_SIZE[dtype] and long

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import IntegerAttr, LocationAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -28,10 +28,14 @@ from ..dialects.flow import FlowOp, YieldOp
 from ..dialects.hints import size_hints
 from ..dialects.loop import KernelOp, LaunchOp, ViewOp
 from ..dialects.loop_attrs import IndexAttr
+from ..dialects.tensor import TensorType
+from .arena_plan import estimate
+from .beside import RECYCLED, until_next
 from .buffer_lifetimes import Memory
 from .in_place import without_copies
 from .memory_plan import DONATED, MemoryPlan, device_of
 from .out_variants import is_empty, out_variant
+from .storage import storage_bytes
 
 
 @dataclass(frozen=True)
@@ -46,12 +50,15 @@ class Bufferize(ModulePass):
         hints = size_hints(op)
         for function in [o for o in op.ops if isinstance(o, func.FuncOp)]:
             program = _Rewrite(function.body.block, kernels, hints, function)
+            body, attributes = program.run(), dict(function.attributes)
+            if (beside := program.beside()) >= RECYCLED:
+                attributes[host.BESIDE] = IntegerAttr(beside, i64)
             new = host.FuncOp.make(
                 function.sym_name.data,
                 function.function_type,
-                program.run(),
+                body,
                 arg_attrs=function.arg_attrs,
-                attributes=dict(function.attributes),
+                attributes=attributes,
                 location=function.location,
             )
             op.body.block.insert_ops_before([*program.made, new], function)
@@ -117,6 +124,9 @@ class _Rewrite:
         """By device."""
         self.lent: dict[Memory, SSAValue] = {}
         """The memory of a result that lends it, once its tensor is made."""
+        self.step = 0
+        self.large: list[tuple[int, host.EmptyOp]] = []
+        """Tensors that are recycled, each with the step that it is made at."""
 
     def run(self) -> Block:
         for a, b in zip(self.old.args, self.block.args, strict=True):
@@ -128,6 +138,7 @@ class _Rewrite:
             self._arena(device, size)
         drops = self.plan.drops()
         for position, step in enumerate(self.plan.lifetimes.steps):
+            self.step = position
             if len(step) == 1:
                 self._op(step[0])
             else:
@@ -186,11 +197,25 @@ class _Rewrite:
             )
             self.counts["slots"] += 1
         else:
-            new = host.EmptyOp.create(result_types=[result.type], location=op.location)
-            self.counts["tensors"] += 1
+            new = self._empty(result, op.location)
         self._add(new)
         self._bind(result, new.results[0])
         return new.results[0]
+
+    def _empty(self, result: SSAValue, place: LocationAttr) -> host.EmptyOp:
+        self.counts["tensors"] += 1
+        made = host.EmptyOp.create(result_types=[result.type], location=place)
+        if estimate(storage_bytes(cast(TensorType, result.type)), self.hints) >= RECYCLED:
+            self.large.append((self.step, made))
+        return made
+
+    def beside(self) -> int:
+        """Tells the tensors that are recycled what is held beside them until the next; what is before the first."""
+        first, *others = until_next(self.plan.beside, [step for step, _ in self.large])
+        for (_, made), bytes in zip(self.large, others, strict=True):
+            if bytes >= RECYCLED:
+                made.beside = IntegerAttr(bytes, i64)
+        return first
 
     def _arena_of(self, memory: Memory) -> SSAValue:
         """The arena that the memory lies in, or the result; its tensor is made for the first of those in it."""
@@ -199,9 +224,7 @@ class _Rewrite:
             return self.arenas[device_of(memory.value)]
         if lender not in self.lent:
             place = cast(Operation, lender.value.owner).location
-            tensor = host.EmptyOp.create(result_types=[lender.value.type], location=place)
-            self._add(tensor)
-            self.counts["tensors"] += 1
+            tensor = self._add(self._empty(lender.value, place))
             self._bind(lender.value, tensor.results[0])
             lending = host.LendOp.create(operands=[tensor.results[0]], result_types=[host.ARENA], location=place)
             self.lent[lender] = self._add(lending).results[0]

@@ -15,10 +15,9 @@ from xdsl.ir import Operation, SSAValue, Use
 
 from ..dialects.aten import AtenOp, lookup
 from ..dialects.tensor import TensorType, is_complex
-from . import decompositions_complex_random, decompositions_complex_reductions
 from .aten_canonicalize import introduces_sizes
 from .complex_value import PARTS, Pair, packed_type, with_real
-from .decomposition import RULES, Call, decompose, finish
+from .decomposition import RULES, Call, decompose, finish, is_like
 from .decompositions_complex import COMPLEX, packed, unpacked
 from .moves import PARTWISE
 from .prims_builder import Builder, Value
@@ -26,9 +25,6 @@ from .promotion import COMPUTE_DTYPES
 from .reference_decompositions import decompose_by_reference, reference
 from .size_code import has_code
 from .storage import overlaps
-
-# Importing these files fills the table.
-TABLES = (decompositions_complex_random, decompositions_complex_reductions)
 
 DTYPES = COMPUTE_DTYPES | PARTS.keys()
 
@@ -239,7 +235,8 @@ def _has_pairs(op: AtenOp) -> bool:
 
 
 def _one_device(op: AtenOp) -> bool:
-    return len({v.type.device for v in (*op.operands, *op.results) if isinstance(v.type, TensorType)}) == 1
+    read = () if is_like(op) else op.operands
+    return len({v.type.device for v in (*read, *op.results) if isinstance(v.type, TensorType)}) == 1
 
 
 def _part_type(t: TensorType) -> TensorType:

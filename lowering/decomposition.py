@@ -195,18 +195,25 @@ def decompose(b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> 
     return finished
 
 
+def is_like(op: AtenOp) -> bool:
+    """Whether tensors are made of the shape of others, whose elements are not read."""
+    name = op.name.split(".")[1]
+    return name.endswith("_like") or name.startswith("new_")
+
+
 def _computable(op: AtenOp) -> bool:
-    """Dtypes that prims compute with; on one device, but for results that nobody uses; no use of a result that torch
-    leaves out; types with sizes that kernels can compute.
+    """Dtypes that prims compute with; on one device, but for results that nobody uses, and operands of which only the
+    shape is; no use of a result that torch leaves out; types with sizes that kernels can compute.
     """
     device: str | None = None
+    like = is_like(op)
     for v in (*op.operands, *op.results):
         t = v.type
         if isinstance(t, TensorType):
             known = t.dtype in COMPUTE_DTYPES or (t.dtype in FLOAT8 and op.name in BITS)
             if not known or not all(type(d) is int or has_code(d) for d in (*t.shape, *t.strides)):
                 return False
-            if isinstance(v, OpResult) and v.first_use is None:
+            if (isinstance(v, OpResult) and v.first_use is None) or (like and v in op.operands):
                 continue
             if device not in (None, t.device):
                 return False

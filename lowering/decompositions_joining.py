@@ -297,6 +297,9 @@ def slice_scatter(call: Call, x: Value, source: Value, dim: int, start: Dim | No
         index = dims_of(x.rank)
         index[dim] = index[dim] * step + first
         return x.scatter((), source, index)
+    left = expr.normal(cast(Any, size) - first - cast(Any, length))
+    if isinstance(left, int) and left < 0:
+        return NotImplemented  # sizes that can only be 0, which torch has asserted in other words
     return replace_part(call, x, source, dim, first)
 
 

@@ -263,11 +263,15 @@ def norm(call: Call, x: Value, order: Number | None, dims: Any = None, keepdim: 
 
 
 def norm_over(x: Value, order: Number, dims: Sequence[int], keepdim: bool) -> Any:
-    """sum(|x|^order)^(1/order); the largest, smallest or number of non-zero elements for inf, -inf and 0."""
+    """sum(|x|^order)^(1/order); the largest, smallest or number of non-zero elements for inf, -inf and 0.
+
+    That of one element is its magnitude, whose power may not be a number that the dtype has.
+    """
     if isinstance(order, sympy.Expr):
         return NotImplemented
-    if not dims:
-        return x.ne(0.0).to(x.dtype) if order == 0 else x.abs()
+    if all(x.shape[d] == 1 for d in dims):
+        alone = x.ne(0.0).to(x.dtype) if order == 0 else x.abs()
+        return alone if keepdim or not dims else alone.reshape([n for d, n in enumerate(x.shape) if d not in dims])
     if order == math.inf:
         return x.abs().reduce("max", dims, keepdim=keepdim)
     if order == -math.inf:

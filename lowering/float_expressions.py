@@ -17,11 +17,16 @@ from .prims_builder import Builder, Value
 from .size_code import has_code
 
 _FLOAT_ARITHMETIC = (sympy.Add, sympy.Mul, IntTrueDiv, FloatTrueDiv, ToFloat)
+_FUNCTIONS = {
+    **{"OpaqueUnaryFn_sqrt": prims.SqrtOp, "OpaqueUnaryFn_log2": prims.Log2Op, "OpaqueUnaryFn_sin": prims.SinOp},
+    **{"OpaqueUnaryFn_cos": prims.CosOp, "OpaqueUnaryFn_tanh": prims.TanhOp},
+}
+"""Of Python's `math`, by what torch calls them in an expression."""
 
 
 def float_tensor(b: Builder, e: sympy.Expr, device: str) -> Value | None:
-    """An expression over `b.floats` and sizes as a tensor of rank 0 on a device, in f64: sums, products, quotients and
-    powers of these and of numbers. None for others.
+    """An expression over `b.floats` and sizes as a tensor of rank 0 on a device, in f64: sums, products, quotients,
+    powers and `_FUNCTIONS` of these and of numbers. None for others.
     """
     if (known := b.floats.get((cast(sympy.Symbol, e), device))) is not None:
         return known.reshape(()).to("f64")
@@ -31,6 +36,9 @@ def float_tensor(b: Builder, e: sympy.Expr, device: str) -> Value | None:
         base, exponent = cast("tuple[sympy.Expr, sympy.Expr]", e.args)
         value = float_tensor(b, base, device)
         return None if value is None else value.binary(prims.PowOp.make, float(exponent))
+    if (function := _FUNCTIONS.get(type(e).__name__)) is not None:
+        value = float_tensor(b, cast(sympy.Expr, e.args[0]), device)
+        return None if value is None else value.unary(function.make)
     parts = [float_tensor(b, cast(sympy.Expr, a), device) for a in e.args] if isinstance(e, _FLOAT_ARITHMETIC) else []
     first, *rest = parts or [None]
     if first is None or any(part is None for part in rest):

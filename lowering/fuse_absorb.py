@@ -92,18 +92,19 @@ class _Absorber:
     def _substitute(self, a: Node, n: Node) -> None:
         """Replace the reads of `a` in `n` by what `a` reads."""
         reads: dict[Read, None] = {}
-        times = 0
+        times, cost, points = 0, 0.0, max(1.0, self.hints.points(n.runs))
         for r in n.reads:
             if self.producer.get(r.source) is not a:
                 reads[r] = None
                 continue
             times += 1
+            cost += min(1.0, _evaluations(n, r, self.hints, self.reuse) / points) * a.cost
             binding = invert(a, r.index)
             assert binding is not None
             binding = {d: simplified(e, n.domain) for d, e in binding.items() if d is not e}
             reads.update((inner.at(binding, r.whole), None) for inner in a.reads)
         n.reads = list(reads)
-        n.cost += times * a.cost
+        n.cost += cost
         n.size += times * a.size
         n.asserts |= a.asserts
         n.traps |= a.traps

@@ -30,8 +30,8 @@ class Decisions:
         """`n` is not in the kernel of `other`, as things stood when this was tried."""
         self._apart[n, other] = reason
 
-    def lines(self, launched: Mapping[Node, LaunchOp]) -> list[str]:
-        """A line each. `launched` gives the launch of every nest."""
+    def lines(self, launched: Mapping[Node, LaunchOp]) -> Counter[str]:
+        """A line each, with how often it was so. `launched` gives the launch of every nest."""
         numbers: dict[Node, int] = {}
         counts: Counter[LaunchOp] = Counter()
         for n, launch in launched.items():
@@ -49,7 +49,7 @@ class Decisions:
         for (n, other), reason in self._apart.items():
             if launched[n] is not launched[other]:
                 found[f"@{launched[n].callee}: kept apart from @{launched[other].callee}: {reason}"] += 1
-        return [f"{line} (x{times})" if times > 1 else line for line, times in found.items()]
+        return found
 
 
 def _described(n: Node) -> str:

@@ -85,7 +85,8 @@ class Node:
     index: Index
     """Where the value of a point goes in the results."""
     reads: list[Read]
-    cost: int
+    cost: float
+    """Of a point, in units of an add; what inner loops leave alone is counted for the points that it is computed at."""
     asserts: bool
     traps: bool
     """Whether it divides integers, which must not happen where nothing was loaded."""

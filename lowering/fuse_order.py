@@ -98,29 +98,43 @@ class Order:
 
 
 def in_order(clusters: Mapping[int, Cluster]) -> list[Cluster]:
-    """Clusters so that each follows what it needs, else as their last ops stood."""
-    waiting: dict[Cluster, int] = {}
-    users: dict[Cluster, list[Cluster]] = {}
-    for c in clusters.values():
-        if c in waiting:
-            continue
-        needed = {clusters[d] for d in c.deps} - {c}
-        waiting[c] = len(needed)
-        for d in needed:
-            users.setdefault(d, []).append(c)
-    ready = [(c.bits.bit_length(), c) for c, n in waiting.items() if n == 0]
-    heap = [(at, i, c) for i, (at, c) in enumerate(ready)]
+    """Clusters so that each follows what it needs, else as their last ops stood: one that joins ops from far apart
+    stands before the first that needs it, so that no other comes earlier than it must.
+    """
+    needed = {c: {clusters[d] for d in c.deps} - {c} for c in dict.fromkeys(clusters.values())}
+    users: dict[Cluster, list[Cluster]] = {c: [] for c in needed}
+    for c, before in needed.items():
+        for d in before:
+            users[d].append(c)
+    at = _places(needed, users)
+    waiting = {c: len(before) for c, before in needed.items()}
+    heap = [(at[c], c.bits.bit_length(), c) for c, n in waiting.items() if n == 0]
     heapq.heapify(heap)
     ordered: list[Cluster] = []
     while heap:
         _, _, c = heapq.heappop(heap)
         ordered.append(c)
-        for u in users.get(c, ()):
+        for u in users[c]:
             waiting[u] -= 1
             if waiting[u] == 0:
-                heapq.heappush(heap, (u.bits.bit_length(), len(ordered), u))
+                heapq.heappush(heap, (at[u], u.bits.bit_length(), u))
     assert len(ordered) == len(waiting), "fusion made a cycle"
     return ordered
+
+
+def _places(needed: Mapping[Cluster, set[Cluster]], users: Mapping[Cluster, list[Cluster]]) -> dict[Cluster, int]:
+    """The position of the last op of each cluster, or of the first cluster that needs it, directly or not."""
+    at = {c: c.bits.bit_length() for c in needed}
+    left = {c: len(after) for c, after in users.items()}
+    last = [c for c, n in left.items() if n == 0]
+    while last:
+        c = last.pop()
+        for d in needed[c]:
+            at[d] = min(at[d], at[c])
+            left[d] -= 1
+            if left[d] == 0:
+                last.append(d)
+    return at
 
 
 def _given(ops: list[Operation]) -> dict[str, int]:

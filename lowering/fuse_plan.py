@@ -197,7 +197,7 @@ def _worth_keeping(
     return again > 4 and _fits(group, a, machine.row)
 
 
-def _cost_again(group: Group, a: Node, producers: dict[SSAValue, Node], buffered: Collection[Node]) -> int:
+def _cost_again(group: Group, a: Node, producers: dict[SSAValue, Node], buffered: Collection[Node]) -> float:
     """What it costs to compute a point of `a` in another loop, with what it is made of there."""
     cost = a.cost
     for source in dict.fromkeys(r.source for r in a.reads):

@@ -110,17 +110,38 @@ _DENORMAL = 0x20
 
 
 def _f32_to_bf16(b: FunctionBuilder, value: SSAValue) -> SSAValue:
-    """The high half after adding just under half a unit, one more if it is odd; NaN must not be carried to inf."""
+    return _high_half(b, bf16_on_top(b, value))
+
+
+def bf16_on_top(b: FunctionBuilder, value: SSAValue, target: Any = None, tame: bool = False) -> SSAValue:
+    """Integers whose high half is f32 rounded to bf16: just under half a unit is added, one more if that half is odd.
+    NaN must not be carried to zero, which happens to none that ends in zeros (`tame`).
+    """
+    by_class = target is not None and target.has_avx512 and lanes_of(value) == 16
+    if by_class and not tame:
+        table, all_lanes = b.constant(_QUIET, vector(i32, 16)), b.constant(-1, i16)
+        rest = (table, b.constant(0, i32), all_lanes, b.constant(4, i32))
+        value = b.intrinsic("x86.avx512.mask.fixupimm.ps.512", (value, value, *rest), value.type)
     bits = b.cast(llvm.BitcastOp, value, i32)
 
     def number(n: int) -> SSAValue:
         return b.constant(n, bits.type)
 
+    if by_class and target is not None and target.has_avx512_vnni:
+        # both are added by one instruction, as products of 16 bits with 1
+        parts = b.binary(llvm.OrOp, b.binary(llvm.AndOp, bits, number(0x10000)), number(0x7FFF))
+        words = vector(i16, 32)
+        ones = b.constant(1, words)
+        return b.intrinsic("x86.avx512.vpdpwssd.512", (bits, b.pure(llvm.BitcastOp, (parts,), words), ones), bits.type)
     odd = b.binary(llvm.AndOp, b.binary(llvm.LShrOp, bits, number(16)), number(1))
     rounded = b.add(b.add(bits, number(0x7FFF)), odd)
-    quiet = number(0x7FC00000)
-    chosen = b.select(b.fcmp("uno", value, value), quiet, rounded)
-    return _high_half(b, chosen)
+    if tame or by_class:
+        return rounded
+    return b.select(b.fcmp("uno", value, value), number(0x7FC00000), rounded)
+
+
+_QUIET = 0x33
+"""`vfixupimmps` gives the default NaN for both kinds of NaN, and leaves all else."""
 
 
 def _high_half(b: FunctionBuilder, bits: SSAValue) -> SSAValue:

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, i8, i32, i64
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, i8, i32, i64
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
@@ -168,6 +168,9 @@ class HostLowering:
         frame.otherwise(b.icmp("eq", code, b.constant(0, i32)), refused)
         with b.scope(refused, branch=True):
             b.ret(frame.null)
+        beside = self.program.attributes.get(host.BESIDE)
+        if isinstance(beside, IntegerAttr):
+            frame.call("lamella_room", b.constant(beside.value.data, i64))
         for op in all_ops(block):
             if isinstance(op, host.ArenaOp) and op.device is None:
                 place = frame.words(1)
@@ -306,24 +309,24 @@ class HostLowering:
         buffer.data = frame.b.gep(data, frame.value(buffer.offset), i8)
 
     def _empty(self, op: host.EmptyOp) -> None:
-        self.make_tensor(op.res)
+        self.make_tensor(op.res, op.beside.value.data if op.beside else 0)
 
-    def make_tensor(self, value: SSAValue) -> None:
+    def make_tensor(self, value: SSAValue, beside: int = 0) -> None:
         """The value is a new tensor of torch's allocator."""
         frame, type = self.frame, cast(TensorType, value.type)
         buffer = self.buffers[value] = Buffer(type)
         buffer.owned = frame.own()
-        place, data = self.allocate(type, buffer.owned)
+        place, data = self.allocate(type, buffer.owned, beside)
         buffer.handle, buffer.data = frame.load(place), frame.load(data)
 
-    def allocate(self, type: TensorType, owned: int) -> tuple[SSAValue, SSAValue]:
+    def allocate(self, type: TensorType, owned: int, beside: int = 0) -> tuple[SSAValue, SSAValue]:
         """The places of a new tensor and of the address of its data."""
         frame = self.frame
         place, data = frame.owned_at(owned), frame.words(1)
         dtype = frame.i32(DTYPE_CODES[type.dtype])
         if (gpu := gpu_index(type)) is None:
-            size = frame.number(storage_bytes(type))
-            frame.checked("lamella_empty", *self.layout(type), dtype, size, place, data)
+            size, others = frame.number(storage_bytes(type)), frame.b.constant(beside, i64)
+            frame.checked("lamella_empty", *self.layout(type), dtype, size, others, place, data)
         else:
             frame.checked("lamella_cuda_empty", *self.layout(type), dtype, frame.i32(gpu), place, data)
         return place, data

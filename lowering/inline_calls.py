@@ -1,21 +1,25 @@
 """Any level to itself: what functions do takes the place of their calls.
 
 A function that is called several times is lowered and fused once: its kernels are there, its launches are repeated.
+Where a call has as many locations as its function, ops are of the call's, and the kernels they launch of all of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, FusedLoc, LocationAttr, ModuleOp, NameLoc
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects.errors import LamellaVerifyError
 from ..dialects.flow import CallOp, all_ops
+from ..dialects.loop import LaunchOp
 from ..dialects.verify_program import symbol_table
+from .origins import fused_location
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,20 @@ class InlineCalls(ModulePass):
         for function in called:
             function.detach()
             function.erase(safe_erase=False)
+        if called:
+            _tell_kernels(op, symbols)
         self.statistics["functions"] = len(called)
+
+
+def _tell_kernels(module: ModuleOp, symbols: dict[str, Operation]) -> None:
+    """Kernels are of the lines of all their launches."""
+    places: dict[str, list[LocationAttr]] = {}
+    for op in module.walk():
+        if isinstance(op, LaunchOp):
+            places.setdefault(op.callee, []).append(op.location)
+    for name, found in places.items():
+        kernel = symbols[name]
+        kernel.location = fused_location((kernel.location, *dict.fromkeys(found)))
 
 
 def _inline_all(
@@ -51,12 +68,15 @@ def _inline_all(
 
 def _inline(call: CallOp, function: FuncOp) -> None:
     values: dict[SSAValue, SSAValue] = dict(zip(function.body.block.args, call.operands, strict=True))
+    places = _places(function.location, call.location)
     copies: list[Operation] = []
     for op in function.body.block.ops:
         if isinstance(op, ReturnOp):
             break
         copy = op.clone(values)
         copy_locations(op, copy)
+        for inner in copy.walk() if places else ():
+            inner.location = _moved(inner.location, places)
         copies.append(copy)
     block = call.parent
     last = function.body.block.last_op
@@ -66,6 +86,30 @@ def _inline(call: CallOp, function: FuncOp) -> None:
         result.replace_all_uses_with(values[returned])
     call.detach()
     call.erase()
+
+
+def _places(function: LocationAttr, call: LocationAttr) -> dict[LocationAttr, LocationAttr]:
+    """Of each location in a function, that in the call."""
+    if not isinstance(function, FusedLoc) or not isinstance(call, FusedLoc):
+        return {}
+    pairs = cast("tuple[ArrayAttr[LocationAttr], ...]", (function.locations, call.locations))
+    if len(pairs[0]) != len(pairs[1]):
+        return {}
+    return {a: b for a, b in zip(*pairs, strict=True) if a != b}
+
+
+def _moved(location: LocationAttr, places: dict[LocationAttr, LocationAttr]) -> LocationAttr:
+    """A location with the parts that `places` has replaced; entered there."""
+    found = places.get(location)
+    if found is None:
+        found = location
+        if isinstance(location, NameLoc):
+            found = NameLoc(location.desc, _moved(cast(LocationAttr, location.location), places))
+        elif isinstance(location, FusedLoc):
+            parts = cast("ArrayAttr[LocationAttr]", location.locations)
+            found = fused_location(_moved(part, places) for part in parts)
+        places[location] = found
+    return found
 
 
 def copy_locations(op: Operation, copy: Operation) -> None:

@@ -8,12 +8,13 @@ vectors, masked in its last step, or element by element on a target without mask
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
 import sympy
 from xdsl.dialects import arith, llvm
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, f32, f64, i1
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, f32, f64, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects import expr
@@ -30,17 +31,30 @@ from ..dialects.loop import (
     SortOp,
     StoreOp,
 )
-from ..dialects.tensor import TensorType, scalar_type
-from .address import LaneIndex, evaluate, lane_compare, multiple_of, relation
-from .kernel_loops import ForLoop, Lanes, Value, scan_type
+from ..dialects.tensor import TensorType, itemsize
+from .address import LaneIndex, evaluate, lane_compare, relation
+from .kernel_apart import load_apart
+from .kernel_loops import ForLoop, Value, scan_type
 from .kernel_pack import PackLoop
 from .kernel_pairs import sums_of
 from .kernel_sort import Sorter
+from .kernel_store import store
 from .kernel_transpose import TransposeLoop
+from .lanes import Lanes
 from .llvm_builder import FunctionBuilder, KernelError, Num, element_of, lanes_of
 from .memory_to_llvm import MAX_STRIDE, Element, Memory
 from .reductions import combine, scan_lanes
 from .scalar_to_llvm import ScalarCode
+from .schedule_access import stride
+
+
+@dataclass
+class Side:
+    """A point of the grid beside others."""
+
+    index: dict[sympy.Symbol, Num]
+    pointers: dict[SSAValue, SSAValue]
+    values: dict[SSAValue, Value] = field(default_factory=dict)
 
 
 class KernelBody:
@@ -71,6 +85,7 @@ class KernelBody:
         self.lanes: Lanes | None = None
         self.scans: dict[ScanOp | SortOp, list[SSAValue]] = {}
         self.has_nontemporal = False
+        self.rows_ahead: dict[LoadOp, SSAValue] = {}
 
     # ------------------------------------------------------------------------------------------------------- ops
 
@@ -88,6 +103,19 @@ class KernelBody:
             else:
                 self.values[op.results[0]] = self._scalar(op)
 
+    def side_by_side(self, block: Block, sides: Sequence[Side]) -> None:
+        """The ops of a block, each for all sides, so that what waits for one has the others to do."""
+        for op in block.ops:
+            if op.next_op is None:
+                break
+            for side in sides:
+                self.take(side)
+                self.run([op])
+
+    def take(self, side: Side) -> None:
+        """What follows is made for a point."""
+        self.index, self.pointers, self.values = side.index, side.pointers, side.values
+
     def _scalar(self, op: Operation) -> Value:
         operands = [self.values[v] for v in op.operands]
         if not any(isinstance(v, tuple) for v in operands):
@@ -95,6 +123,11 @@ class KernelBody:
         if isinstance(op, arith.TruncFOp) and (rounded := self.code.rounded(op, cast("Any", operands[0]))) is not None:
             return tuple(rounded)
         return tuple([self.code.emit(op, [self.copy(v, k) for v in operands]) for k in range(self.copies)])
+
+    def enter(self, lanes: Lanes | None) -> None:
+        """What follows is made for these lanes."""
+        self.lanes = lanes
+        self.code.is_apart = lanes is not None and lanes.apart
 
     @property
     def copies(self) -> int:
@@ -118,11 +151,11 @@ class KernelBody:
             (varying if lanes_of(value) > 1 else env)[expr.symbol(f"v{i}")] = value
         if lanes is None:
             return LaneIndex(b, env)
-        env[lanes.dim] = b.index_add(env[lanes.dim], k * lanes.lanes)
+        env[lanes.dim] = b.index_add(env[lanes.dim], (k & ~1 if lanes.apart else k) * lanes.lanes)
         return LaneIndex(b, env, lanes.dim, lanes.lanes, lanes.aligned, varying)
 
     def _index(self, op: IndexOp) -> None:
-        self.values[op.res] = self._per_copy(lambda k: self.b.number(self.lane_index(k).value(op.value[0])))
+        self.values[op.res] = self._per_copy(op.value, lambda k: self.b.number(self.lane_index(k).value(op.value[0])))
 
     def _compare(self, op: arith.CmpiOp) -> None:
         """An index that grows by 1 from lane to lane needs no vector of its own beside what all lanes share."""
@@ -148,14 +181,21 @@ class KernelBody:
         return b.index_sub(b.select(b.icmp("sgt", value, high), high, value), base)
 
     def _pred(self, op: PredOp) -> None:
-        self.values[op.res] = self._per_copy(lambda k: self._conjunction(op.value, self.lane_index(k)))
+        self.values[op.res] = self._per_copy(op.value, lambda k: self._conjunction(op.value, self.lane_index(k)))
 
-    def _per_copy(self, build: Callable[[int], SSAValue]) -> Value:
-        """One value for each copy; that of the first alone where it is a scalar."""
-        first = build(0)
-        if self.lanes is None or lanes_of(first) == 1:
+    def _per_copy(self, expressions: Iterable[Any], build: Callable[[int], SSAValue]) -> Value:
+        """One value for each copy; that of the first alone where it is a scalar, which these expressions say.
+
+        What all lanes of a vector share, as `floordiv(d0, 48)` of aligned ones, copies need not.
+        """
+        first, lanes = build(0), self.lanes
+        if lanes is None:
             return first
-        return (first, *(build(k) for k in range(1, self.copies)))
+        if lanes_of(first) > 1:
+            return (first, *(build(k) for k in range(1, lanes.copies)))
+        if lanes.copies == 1 or not any(lanes.dim in expr.symbols(e) for e in expressions):
+            return first
+        return tuple([self.b.splat(v, lanes.lanes) for v in (first, *(build(k) for k in range(1, lanes.copies)))])
 
     def _conjunction(self, relations: Any, at: LaneIndex) -> SSAValue:
         result: SSAValue | None = None
@@ -164,7 +204,7 @@ class KernelBody:
             result = value if result is None else self.b.binary(llvm.AndOp, result, value)
         return self.b.constant(1, i1) if result is None else result
 
-    def _mask(self, op: LoadOp | StoreOp, k: int, at: LaneIndex) -> SSAValue | None:
+    def mask_of(self, op: LoadOp | StoreOp, k: int, at: LaneIndex) -> SSAValue | None:
         """Where the op's own conditions hold, or None for everywhere."""
         mask = None if op.mask is None else self._conjunction(op.mask, at)
         if op.ok is not None:
@@ -172,7 +212,7 @@ class KernelBody:
             mask = ok if mask is None else self.b.binary(llvm.AndOp, mask, ok)
         return mask
 
-    def _active(self, mask: SSAValue | None) -> SSAValue | None:
+    def active(self, mask: SSAValue | None) -> SSAValue | None:
         """A mask, and the lanes that are on here."""
         on = None if self.lanes is None else self.lanes.mask
         if mask is None or on is None:
@@ -187,18 +227,18 @@ class KernelBody:
     # ---------------------------------------------------------------------------------------------------------- memory
 
     def _load(self, op: LoadOp) -> None:
+        if self.lanes is not None and self.lanes.apart and (found := load_apart(self, op)) is not None:
+            self.values[op.res] = found
+            return
         type = cast(TensorType, op.source.type)
         element, other = Element.of(type), None if op.other is None else self.code.literal(op.other)
-        first = self._load_copy(op, type, element, other, 0)
-        if self.lanes is None or lanes_of(first) == 1:
-            self.values[op.res] = first
-            return
-        self.values[op.res] = (first, *(self._load_copy(op, type, element, other, k) for k in range(1, self.copies)))
+        where = (*op.index, *(op.mask or ()))
+        self.values[op.res] = self._per_copy(where, lambda k: self._load_copy(op, type, element, other, k))
 
     def _load_copy(self, op: LoadOp, type: TensorType, element: Element, other: SSAValue | None, k: int) -> SSAValue:
         b, lanes, memory = self.b, self.lanes, self.memory
         at = self.lane_index(k, op.indices)
-        mask = self._mask(op, k, at)
+        mask = self.mask_of(op, k, at)
         pointer, step = at.address(self.pointers[op.source], type, tuple(op.index), element.memory)
         # Reading where the kernel never writes may be done earlier; not so where the address depends on data.
         invariant = op.source in self.read_only and not op.indices
@@ -206,7 +246,7 @@ class KernelBody:
             return memory.load_one(element, pointer, mask, other, invariant)
         if step == 0:
             assert mask is not None
-            value = memory.load_one(element, pointer, self._any(cast(SSAValue, self._active(mask))), None, False)
+            value = memory.load_one(element, pointer, self._any(cast(SSAValue, self.active(mask))), None, False)
             rest = b.constant(0, element.register) if other is None else other
             return b.select(mask, b.splat(value, lanes.lanes), b.splat(rest, lanes.lanes))
         near = isinstance(step, int) and 1 <= step <= MAX_STRIDE <= lanes.lanes
@@ -228,102 +268,30 @@ class KernelBody:
             return b.when(all_on, lambda: [whole()], one_by_one)[0]
         if step not in (None, 1, -1):
             pointer, step = b.gep(pointer, at.offsets(step), element.memory), None
-        ahead = op.attributes.get("prefetch")
+        ahead = self.ahead(op)
         if k == 0 and ahead is not None and step == 1 and lanes.mask is None:
-            memory.prefetch(op, pointer, self.bytes(ahead), lanes.lanes * lanes.copies * element.size)
+            memory.prefetch(op, pointer, ahead, lanes.lanes * lanes.copies * element.size)
         if lanes.mask is not None and mask is None:
             return memory.load_lanes(element, pointer, step, lanes.lanes, lanes.mask, None, False)
-        return memory.load_lanes(element, pointer, step, lanes.lanes, self._active(mask), other, invariant)
+        return memory.load_lanes(element, pointer, step, lanes.lanes, self.active(mask), other, invariant)
+
+    def ahead(self, op: LoadOp | StoreOp) -> Num | None:
+        """How many bytes further on memory is asked for: a distance, or the row that the next point takes."""
+        distance = op.attributes.get("prefetch")
+        if distance is not None:
+            return self.bytes(distance)
+        row = self.rows_ahead.get(op) if isinstance(op, LoadOp) else None
+        if row is None:
+            return None
+        source, chosen = cast(TensorType, cast(LoadOp, op).source.type), self.operand(op.indices[0], 0)
+        step = evaluate(self.b, cast(Any, stride(op, expr.symbol("v0"))), self.index)
+        return self.b.index_mul(self.b.sub(row, chosen), self.b.index_mul(step, itemsize(source.dtype)))
 
     def bytes(self, ahead: Attribute) -> Num:
         """A number of bytes as a schedule gives it."""
         if isinstance(ahead, IntegerAttr):
             return cast("IntegerAttr[IntegerType]", ahead).value.data
         return evaluate(self.b, cast(IndexAttr, ahead)[0], self.index)
-
-    def _store(self, op: StoreOp) -> None:
-        type = cast(TensorType, op.target.type)
-        element = Element.of(type)
-        if "nontemporal" in op.attributes and self._streams(op, type, element):
-            b = self.b
-            self.has_nontemporal = True
-            aligned = self.memory.is_aligned(self.pointers[op.target], element.size * cast(Lanes, self.lanes).lanes)
-
-            def store(nontemporal: bool) -> list[SSAValue]:
-                for k in range(self.copies):
-                    self._store_copy(op, type, element, k, nontemporal)
-                return []
-
-            b.when(aligned, lambda: store(True), lambda: store(False))
-            return
-        for k in range(self.copies):
-            self._store_copy(op, type, element, k, False)
-
-    def _streams(self, op: StoreOp, type: TensorType, element: Element) -> bool:
-        """Whether all its vectors lie as the buffer does: only then may the store bypass the caches."""
-        lanes = self.lanes
-        if lanes is None or lanes.mask is not None or not lanes.aligned or op.mask is not None or op.ok is not None:
-            return False
-        if op.combine is not None or op.indices:
-            return False
-        at = self.lane_index(0)
-        steps = [at.step(e) for e in op.index]
-        if any(s is None for s in steps) or sum(s * t for s, t in zip(steps, type.strides, strict=True)) != 1:
-            return False
-        offset = sum(e * t for e, t in zip(op.index, type.strides, strict=True)) - lanes.dim
-        return multiple_of(expr.normal(sympy.expand(offset)), lanes.lanes)
-
-    def _store_copy(self, op: StoreOp, type: TensorType, element: Element, k: int, nontemporal: bool) -> None:
-        b, lanes, memory = self.b, self.lanes, self.memory
-        at = self.lane_index(k, op.indices)
-        value = self.operand(op.value, k)
-        mask = self._active(self._mask(op, k, at))
-        pointer, step = at.address(self.pointers[op.target], type, tuple(op.index), element.memory)
-        ahead = op.attributes.get("prefetch")
-        if k == 0 and ahead is not None and step == 1 and lanes is not None and lanes.mask is None:
-            memory.prefetch(op, pointer, self.bytes(ahead), lanes.lanes * lanes.copies * element.size)
-        if op.combine is not None:
-            self._update(op, element, value, pointer, step, mask, at)
-        elif lanes is None or (step == 0 and lanes_of(value) == 1 and (mask is None or lanes_of(mask) == 1)):
-            memory.store_one(element, value, pointer, mask)
-        elif step in (1, -1):
-            memory.store_lanes(element, value, pointer, step, lanes.lanes, mask, nontemporal)
-        else:
-            pointers = pointer if step is None else b.gep(pointer, at.offsets(step), element.memory)
-            memory.store_lanes(element, value, pointers, None, lanes.lanes, mask)
-
-    def _update(
-        self,
-        op: StoreOp,
-        element: Element,
-        value: SSAValue,
-        pointer: SSAValue,
-        step: Any,
-        mask: SSAValue | None,
-        at: LaneIndex,
-    ) -> None:
-        """Read, combine, write: a vector at once where the lanes are neighbours, else lane by lane in order."""
-        b, memory, kind = self.b, self.memory, cast(StringAttr, op.combine).data
-        lanes = 1 if self.lanes is None else self.lanes.lanes
-        if lanes > 1 and step in (1, -1) and op.atomic is None:
-            old = memory.load_lanes(element, pointer, step, lanes, mask, None, False)
-            new = self._combined(element, kind, old, b.splat(value, lanes))
-            memory.store_lanes(element, new, pointer, step, lanes, mask)
-            return
-        if lanes > 1 and step is not None:
-            pointer = b.gep(pointer, at.offsets(step), element.memory)
-        parts = [memory.lanes(v, lanes) for v in (value, pointer)]
-        masks = [None] * lanes if mask is None else memory.lanes(mask, lanes)
-        for one, place, on in zip(*parts, masks, strict=True):
-            if op.atomic is not None:
-                memory.atomic(element, kind, one, place, on)
-            else:
-                old = memory.load_one(element, place, on, None, False)
-                memory.store_one(element, self._combined(element, kind, old, one), place, on)
-
-    def _combined(self, element: Element, kind: str, old: SSAValue, new: SSAValue) -> SSAValue:
-        type = scalar_type(element.dtype)
-        return self.code.narrowed(combine(self.code, kind, *(self.code.widened(v, type) for v in (old, new))), type)
 
     def _assert(self, op: AssertOp) -> None:
         for k in range(self.copies):
@@ -396,7 +364,7 @@ _SIGNED = dict(enumerate(("eq", "ne", "lt", "le", "gt", "ge")))
 
 _RULES: dict[str, Callable[[KernelBody, Any], None]] = {
     "loop.load": KernelBody._load,
-    "loop.store": KernelBody._store,
+    "loop.store": store,
     "loop.index": KernelBody._index,
     "loop.pred": KernelBody._pred,
     "arith.cmpi": KernelBody._compare,

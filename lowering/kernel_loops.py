@@ -16,6 +16,7 @@ from ..dialects.loop import ForOp, LoadOp, LoopDim, ScanOp, SortOp, StoreOp, Yie
 from ..dialects.tensor import TensorType, itemsize
 from .address import evaluate, lane_compare, multiple_of
 from .kernel_sort import Sorter
+from .lanes import Lanes
 from .llvm_builder import KernelError, Num, lanes_of
 from .reductions import Accumulators, identity, tree
 from .reductions_halves import reduction_of, taken
@@ -29,20 +30,6 @@ Value: TypeAlias = "SSAValue | tuple[SSAValue, ...]"
 
 BLOCK = 128
 """Steps after which a float sum starts a new partial sum."""
-
-
-@dataclass(frozen=True)
-class Lanes:
-    """The vector dim at a place: symbol, width, number of copies, which lanes are on (those before `left`), whether it
-    starts aligned.
-    """
-
-    dim: sympy.Symbol
-    lanes: int
-    copies: int
-    mask: SSAValue | None
-    aligned: bool
-    left: Num | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +55,7 @@ class ForLoop:
         self.scans = [s for s in op.body.block.ops if isinstance(s, (ScanOp, SortOp))]
         self.dims = self._ordered(list(op.dims))
         self.vector = self._vector_dim()
+        self.apart = "apart" in op.attributes
         last = cast(YieldOp, op.body.block.last_op)
         self.yields = list(last.values)
         positions = expr.product(d.extent for d in self.dims)
@@ -160,8 +148,9 @@ class ForLoop:
         extent = d.extent
         if isinstance(extent, int):
             vectors = extent // lanes
-            even = [n for n in range(copies, copies // 2, -1) if vectors % n == 0]
-            copies = even[0] if even and vectors else max(min(copies, vectors), 1)
+            unit = 2 if self.apart else 1
+            even = [n for n in range(copies, 1 if self.apart else copies // 2, -unit) if vectors % n == 0]
+            copies = even[0] if even and vectors else max(min(copies, vectors // unit * unit), unit)
             left = extent % (lanes * copies)
             whole = extent >= lanes * copies
         else:
@@ -203,7 +192,8 @@ class ForLoop:
         if steps is not None:
             size = steps.lanes * steps.copies
             middle = self._whole_steps(lo, hi, size)
-            lanes = Lanes(d.symbol, steps.lanes, steps.copies, None, multiple_of(d.lo, steps.lanes))
+            lanes = Lanes(d.symbol, steps.lanes, steps.copies, None, False, apart=self.apart)
+            lanes = replace(lanes, aligned=multiple_of(d.lo, lanes.run))
             values = self._loop(depth, steps, d, lo, middle, size, values, lanes)
         rest = self._rest
         if rest is not None:
@@ -254,9 +244,9 @@ class ForLoop:
                 left = self.b.index_sub(hi, i)
                 mask = lane_compare(self.b, "lt", left, lanes.lanes)
                 here = replace(lanes, mask=mask, left=left)
-            body.lanes = here
+            body.enter(here)
             results = self._next(depth + 1, group, carried, scans, restart=cascading and not innermost)
-            body.lanes = outer[0]
+            body.enter(outer[0])
             if outer[1] is None:
                 del body.index[d.symbol]
             else:

@@ -14,8 +14,8 @@ from xdsl.ir import SSAValue
 from ..dialects.loop import ForOp, LoopDim
 from ..dialects.tensor import TensorType
 from .address import evaluate
-from .kernel_loops import Lanes
 from .kernel_transpose import transpose_block
+from .lanes import Lanes
 from .llvm_builder import Num, vector
 from .memory_to_llvm import Element
 

@@ -18,6 +18,15 @@ from ..dialects.printer import FastPrinter
 from ..dialects.text import print_module
 from .origins import Origin, origins
 
+LEVELS = {
+    "aten": "what PyTorch said",
+    "prims": "operators of one meaning each",
+    "loop": "how each element is made: a nest per operator",
+    "kernel": "fused and scheduled: what is vectorized, what moves",
+    "llvm": "the code that is translated for this machine",
+}
+"""What each level of a story says, for people."""
+
 
 @dataclass
 class KernelStory:

@@ -67,8 +67,9 @@ class LaunchTogether(ModulePass):
 
 
 def _kind(kernel: KernelOp) -> str | None:
-    """Of what kind the groups are that a kernel may be one of: a GPU runs launches of one kernel as one, if it is
-    pointwise and so stays one launch. None where it may not: what it finds wrong is told by a launch of its own.
+    """Of what kind the groups are that a kernel may be one of: a GPU runs launches of one kernel as one, if what it
+    computes follows from points, and so stays one launch. None where it may not: what it finds wrong is told by a
+    launch of its own.
     """
     ops = list(body_ops(kernel.body))
     if any(isinstance(o, AssertOp) for o in ops):
@@ -76,7 +77,8 @@ def _kind(kernel: KernelOp) -> str | None:
     if not on_gpu(kernel):
         return "cpu"
     jumps = any(isinstance(o, (LoadOp, StoreOp)) and o.indices for o in ops)
-    return None if jumps or any(isinstance(o, (ForOp, ScratchOp)) for o in ops) else kernel.sym_name.data
+    adds_up = any((isinstance(o, ForOp) and o.results) or (isinstance(o, StoreOp) and o.combine) for o in ops)
+    return None if jumps or adds_up or any(isinstance(o, ScratchOp) for o in ops) else kernel.sym_name.data
 
 
 def _told(groups: Sequence[Sequence[LaunchOp]]) -> list[str]:

@@ -6,32 +6,31 @@ else is left as it is. Kernels are canonical, so that equal ones are one symbol 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, cast
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
-    UNKNOWN_LOC,
     ArrayAttr,
     DictionaryAttr,
-    FusedLoc,
     IntegerAttr,
     LocationAttr,
     ModuleOp,
-    NoneAttr,
     StringAttr,
     SymbolRefAttr,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from ..dialects.flow import bodies
+from ..dialects.flow import CallOp, bodies
 from ..dialects.loop import IndexAttr, KernelOp, LaunchOp, NestOp, ScatterOp
 from ..dialects.text import print_module
 from .fuse_absorb import absorb
 from .fuse_attention import attentions
-from .fuse_cost import BYTES_PER_US, FORK_US, LAUNCH_US, Hints, Machine
+from .fuse_cost import Hints, Machine
 from .fuse_emit import KernelEmitter
 from .fuse_graph import Node, body_key, make_node
 from .fuse_groups import Cluster, Grouper
@@ -40,32 +39,16 @@ from .fuse_plan import Group, plan_kernel
 from .fuse_split import split_reductions
 from .kernel_cost import annotate
 from .kernel_names import kernel_name, origins
+from .origins import fused_location
 from .stages import Stages
 
 
 @dataclass(frozen=True)
-class LoopFuse(ModulePass):
-    """Fuse nests into kernels and launch them.
-
-    The options are those of `Machine`: `l1`, `l2`, `l3` are cache sizes in bytes, `threads` is how many a launch should
-    keep busy.
-    """
+class LoopFuse(Machine, ModulePass):
+    """Fuse nests into kernels and launch them. The machine that it is done for is the options."""
 
     name = "loop-fuse"
 
-    l1: int = 48 << 10
-    l2: int = 2 << 20
-    l3: int = 32 << 20
-    threads: int = 16
-    hold: int = 0
-    rows: int = 0
-    one_pass: bool = False
-    in_turn: bool = True
-    launch: float = LAUNCH_US
-    fork: float = FORK_US
-    speed: float = BYTES_PER_US
-    reuse: int = 8
-    parts: bool = True
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -74,19 +57,31 @@ class LoopFuse(ModulePass):
         if isinstance(hints, DictionaryAttr):
             known = {k: v.value.data for k, v in hints.data.items() if isinstance(v, IntegerAttr)}
         kernels = _Kernels(sum(isinstance(o, KernelOp) for o in op.ops))
-        machine = Machine(**{f.name: getattr(self, f.name) for f in fields(Machine)})
         before = op.attributes.get("lamella.decisions")
         decisions = list(before.data) if isinstance(before, ArrayAttr) else []
+        calls = Counter(o.callee.root_reference.data for o in op.walk() if isinstance(o, CallOp))
+        told: Counter[str] = Counter()
         for region in bodies(op):
-            body = _Body(region.block, machine, Hints(known))
+            body = _Body(region.block, self, Hints(known))
             grouper = body.group()
             launched = body.rebuild(in_order(grouper.at), kernels)
-            decisions += map(StringAttr, grouper.decisions.lines(launched))
+            times = calls.get(_function(region), 1)
+            told.update({line: n * times for line, n in grouper.decisions.lines(launched).items()})
         first = op.body.block.first_op
+        kernels.locate()
         if kernels.ops and first is not None:
             op.body.block.insert_ops_before(kernels.ops, first)
+        decisions += (StringAttr(f"{line} (x{n})" if n > 1 else line) for line, n in told.items())
         op.attributes["lamella.decisions"] = ArrayAttr(decisions)
         self.statistics["kernels"] = len(kernels.ops)
+
+
+def _function(region: Region) -> str:
+    """The name of the function that a body is of, or in."""
+    op = region.parent_op()
+    while op is not None and not isinstance(op, FuncOp):
+        op = op.parent_op()
+    return op.sym_name.data if op is not None else ""
 
 
 @dataclass(eq=False, slots=True)
@@ -108,6 +103,8 @@ class _Kernels:
         self.ops: list[KernelOp] = []
         self.known: dict[Any, _Known] = {}
         self._by_text: dict[str, KernelOp] = {}
+        self.places: dict[KernelOp, list[LocationAttr]] = {}
+        """The locations of all that a kernel is launched for."""
 
     def intern(self, kernel: KernelOp, stem: str) -> KernelOp:
         """The kernel with this text, which is named `stem` and a number where it is new."""
@@ -118,8 +115,12 @@ class _Kernels:
             self.ops.append(kernel)
             self._by_text[text] = kernel
             return kernel
-        known.location = fused_location((known.location, kernel.location))
         return known
+
+    def locate(self) -> None:
+        """Each kernel is of the lines of all its launches."""
+        for kernel, places in self.places.items():
+            kernel.location = fused_location(dict.fromkeys(places))
 
 
 class _Body:
@@ -184,8 +185,7 @@ class _Body:
         known = kernels.known.get(key)
         if known is None:
             known = kernels.known[key] = self._make(group, nodes, leaving, tensors, kernels)
-        else:
-            known.op.location = fused_location((known.op.location, location))
+        kernels.places.setdefault(known.op, []).append(location)
         values = list(tensors)
         outs = [values[i] for i in known.outs]
         launch = LaunchOp.create(
@@ -272,16 +272,3 @@ def _live(ops: list[Operation]) -> list[Node]:
             used.add(n)
             used.update(by_result[v] for v in n.tensors if v in by_result)
     return [n for n in nodes if n in used]
-
-
-def fused_location(locations: Iterable[LocationAttr]) -> LocationAttr:
-    """One location for several: each part once, in order."""
-    parts: dict[LocationAttr, None] = {}
-    for loc in locations:
-        if isinstance(loc, FusedLoc):
-            parts.update((part, None) for part in cast("ArrayAttr[LocationAttr]", loc.locations).data)
-        elif loc != UNKNOWN_LOC:
-            parts[loc] = None
-    if len(parts) < 2:
-        return next(iter(parts), UNKNOWN_LOC)
-    return FusedLoc(ArrayAttr[Attribute](parts), NoneAttr())

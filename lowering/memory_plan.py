@@ -17,6 +17,7 @@ from ..dialects.expr import Dim
 from ..dialects.loop import KernelOp, LaunchOp
 from ..dialects.tensor import SymType, TensorType
 from .arena_plan import Request
+from .beside import RECYCLED, beside
 from .buffer_lifetimes import Lifetimes, Memory
 from .in_place import may_overwrite, whole
 from .lent_memory import LARGE, Lender, Loans, lend
@@ -71,6 +72,21 @@ class MemoryPlan:
             self._find_mutations()
             self._find_donations({m for m in self.lifetimes.memories if m.value in donated or self._is_calls_own(m)})
         self._plan()
+        self.beside: list[int] = [] if outer is not None else self._beside(donated)
+        """Bytes at each step that are not of outputs that are recycled."""
+
+    def _beside(self, donated: Set[SSAValue]) -> list[int]:
+        def counts(memory: Memory) -> bool:
+            value = memory.value
+            if value in self.named or memory in self.slots or value in self.written or device_of(value) != "cpu":
+                return False
+            made = memory.first < 0 or self._is_ours(memory)
+            size = _size(memory)
+            return not (made and isinstance(size, int) and size >= RECYCLED)
+
+        memories = [m for m in self.lifetimes.memories if counts(m)]
+        arena, steps = self.arenas.get("cpu", 0), self.lifetimes.steps
+        return beside(memories, arena, lambda m: m.value in donated, steps, self.hints)
 
     def drops(self) -> dict[int, list[SSAValue]]:
         """After which op nothing of a tensor is needed. What lies in the arena goes with the arena."""
@@ -218,12 +234,15 @@ class MemoryPlan:
         return isinstance(size, int) and size >= LARGE
 
     def _may_share(self, memory: Memory) -> bool:
-        op = memory.value.owner
-        if memory.returned or memory.kept or memory.value in self.written or not isinstance(op, Operation):
-            return False
-        if not (isinstance(op, LaunchOp) or out_variant(op) or is_empty(op)):
+        if memory.returned or memory.kept or memory.value in self.written or not self._is_ours(memory):
             return False
         return expr.symbols(_size(memory)) <= self._early
+
+    @staticmethod
+    def _is_ours(memory: Memory) -> bool:
+        """Whether it is written where the program says."""
+        op = memory.value.owner
+        return isinstance(op, LaunchOp) or (isinstance(op, Operation) and bool(out_variant(op) or is_empty(op)))
 
     def _chains(self, planned: list[Memory]) -> list[list[Memory]]:
         """The memories in groups that follow one another in the same place, each made by a kernel that overwrites the

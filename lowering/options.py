@@ -27,11 +27,12 @@ class Options:
     `tf32`: products of f32 matrices on a GPU, and those of attention that is written out, need not be exacter than with
     tf32; None is torch's own setting, `float32_matmul_precision`.
     `batch_invariant`: a row of a result of elementwise operators, reductions and scans within rows, norms, softmax,
-    matrix products, convolutions and, on a CPU, attention has the same bits whatever rows are computed beside it, and
-    however many. To that end all products are kernels, each element summed in one order, long reductions are not made
-    in parts, roundings are eager's, and images are convolved one by one. Attention whose sizes are all symbolic, on a
-    GPU all of it, and what else stays a call into ATen are as ATen makes them. On a GPU the rest is so where
-    tensors begin at multiples of 16 bytes, as torch's allocator gives them.
+    matrix products, convolutions and attention has the same bits whatever rows are computed beside it, and however
+    many. To that end all products are kernels, each element summed in one order, long reductions are not made in parts,
+    roundings are eager's, and images are convolved one by one. Attention whose sizes are all symbolic, on a GPU that
+    with a gradient, with heads that share keys, or with a mask whose rows do not begin at multiples of eight elements,
+    and what else stays a call into ATen are as ATen makes them. On a GPU the rest is so where tensors begin at
+    multiples of 16 bytes, as torch's allocator gives them.
     `freezing`: in graphs for inference, what depends on parameters and buffers alone is computed once, batch norms are
     folded into convolutions, and weights are kept in the layout that oneDNN computes in; a parameter that changes is
     noticed at the next call, but where it is written through `Tensor.data`. Such graphs are not recorded; with

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, cast
 
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    ArrayAttr,
+    CallSiteLoc,
+    FileLineColLoc,
+    FusedLoc,
+    LocationAttr,
+    NameLoc,
+    NoneAttr,
+)
+from xdsl.ir import Attribute
 
 NAMESPACES = ("aten.", "torch_prims.")
 """How the names that `aten-to-prims` puts into locations begin."""
@@ -60,3 +70,16 @@ def origins(location: Any, operator: str = "", module: str = "") -> Iterator[Ori
 def lines(location: Any) -> list[str]:
     """The `file:line` places of a location, in order, each once."""
     return list(dict.fromkeys(o.place for o in origins(location) if o.file))
+
+
+def fused_location(locations: Iterable[LocationAttr]) -> LocationAttr:
+    """One location for several: each part once, in order."""
+    parts: dict[LocationAttr, None] = {}
+    for loc in locations:
+        if isinstance(loc, FusedLoc):
+            parts.update((part, None) for part in cast("ArrayAttr[LocationAttr]", loc.locations).data)
+        elif loc != UNKNOWN_LOC:
+            parts[loc] = None
+    if len(parts) < 2:
+        return next(iter(parts), UNKNOWN_LOC)
+    return FusedLoc(ArrayAttr[Attribute](parts), NoneAttr())

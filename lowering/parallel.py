@@ -34,12 +34,14 @@ from xdsl.ir import Attribute, Block, SSAValue
 from ..dialects import llvm_ext
 from ..dialects.expr import Dim
 from ..dialects.llvm_ext import PTR
-from ..dialects.loop import IndexAttr, KernelOp, ScratchOp, StoreOp, body_ops
+from ..dialects.loop import IndexAttr, KernelOp, LoadOp, ScratchOp, StoreOp, body_ops
 from ..dialects.tensor import itemsize
 from .address import evaluate
-from .kernel_body import KernelBody
+from .halves_apart import only_bf16
+from .kernel_body import KernelBody, Side
 from .llvm_builder import FunctionBuilder, Num
 from .schedule_kernel import GRAIN, whole_work
+from .schedule_memory import chosen_before
 
 STACK_LIMIT = 1 << 19
 """Bytes of scratch that may stand on a thread's stack."""
@@ -122,10 +124,14 @@ def _body_function(kernel: KernelOp, target: Any, contract: bool) -> tuple[llvm.
 
     written = {op.target for op in body_ops(kernel.body) if isinstance(op, StoreOp)}
     body = KernelBody(b, target, pointers, frozenset(set(args) - written), _sizes(kernel, arguments), fail)
-    heap = _scratch_buffers(body, [op for op in body_ops(kernel.body) if isinstance(op, ScratchOp)])
+    body.code.apart.tame = only_bf16(kernel)
+    scratch = [op for op in body_ops(kernel.body) if isinstance(op, ScratchOp)]
+    sides = cast("IntegerAttr[Any]", kernel.attributes.get("sides", IntegerAttr(1, i64))).value.data
+    buffers = [body.pointers, *(dict(body.pointers) for _ in range(1, sides))]
+    heap = [pointer for found in buffers for pointer in _scratch_buffers(body, scratch, found)]
     for pointer in heap:
         _unless(b, b.icmp("ne", pointer, b.pure(llvm_ext.ZeroOp, (), PTR)), leave, NO_MEMORY)
-    _grid(body, kernel, lo, hi)
+    _grid(body, kernel, lo, hi, buffers)
     b.location = kernel.location
     if body.has_nontemporal and target.triple.startswith("x86_64"):
         b.effect_intrinsic("x86.sse.sfence", ())
@@ -144,7 +150,7 @@ def _unless(b: FunctionBuilder, ok: SSAValue, leave: Block, code: int) -> None:
     b.continue_in(following)
 
 
-def _scratch_buffers(body: KernelBody, ops: Sequence[ScratchOp]) -> list[SSAValue]:
+def _scratch_buffers(body: KernelBody, ops: Sequence[ScratchOp], pointers: dict[SSAValue, SSAValue]) -> list[SSAValue]:
     """Gives scratch buffers their memory, on the stack while there is room; the pointers to those on the heap."""
     b, room, heap = body.b, STACK_LIMIT, list[SSAValue]()
     for op in ops:
@@ -152,30 +158,73 @@ def _scratch_buffers(body: KernelBody, ops: Sequence[ScratchOp]) -> list[SSAValu
         numel, size = op.res.type.numel, itemsize(op.res.type.dtype)
         if isinstance(numel, int) and numel * size <= room:
             room -= numel * size
-            body.pointers[op.res] = b.alloca(max(numel * size, 1))
+            pointers[op.res] = b.alloca(max(numel * size, 1))
             continue
         wanted = b.index_add(b.index_mul(evaluate(b, numel, body.index), size), 127)
         rounded = b.binary(llvm.AndOp, b.number(wanted), b.constant(-64, i64))
         heap.append(cast(SSAValue, b.call("aligned_alloc", (b.constant(64, i64), rounded), PTR)))
-        body.pointers[op.res] = heap[-1]
+        pointers[op.res] = heap[-1]
     return heap
 
 
-def _grid(body: KernelBody, kernel: KernelOp, lo: SSAValue, hi: SSAValue) -> None:
-    """The loop over grid points `lo` to `hi`: their indices are found by division once, then counted on."""
+def _grid(
+    body: KernelBody, kernel: KernelOp, lo: SSAValue, hi: SSAValue, buffers: Sequence[dict[SSAValue, SSAValue]]
+) -> None:
+    """The loop over grid points `lo` to `hi`: their indices are found by division once, then counted on. As many points
+    are made side by side as there are sets of buffers.
+    """
     b, dims = body.b, list(kernel.grid)
+    count = len(buffers)
     extents = [evaluate(b, d.extent, body.index) for d in dims]
     starts = [evaluate(b, d.lo, body.index) for d in dims]
 
-    def at(i: Num, carried: Sequence[SSAValue]) -> list[SSAValue]:
+    def enter(i: Num, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        """Makes `i` the point of the body; the counts of the next one."""
         counts: Sequence[Num] = carried if len(dims) > 1 else [i][: len(dims)]
         for d, n, start in zip(dims, counts, starts, strict=True):
             body.index[d.symbol] = b.index_add(n, start)
-        body.block(kernel.body.block)
-        b.location = kernel.location
         return _count_on(b, carried, extents)
 
-    b.loop(lo, hi, 1, _decode(b, lo, extents) if len(dims) > 1 else [], at)
+    gathers = [o for o in body_ops(kernel.body) if isinstance(o, LoadOp) and "next" in o.attributes]
+
+    def ask_for_next(i: Num, carried: Sequence[SSAValue], following: Sequence[SSAValue]) -> None:
+        """Finds the rows that the next point, or the last one again, is to read."""
+        more = b.icmp("slt", b.number(b.index_add(i, 1)), hi)
+        counts = (carried, following) if len(dims) > 1 else ([b.number(i)], [b.number(b.index_add(i, 1))])
+        side = Side(dict(body.index), body.pointers)
+        for d, n, later, start in zip(dims, *counts, starts, strict=True):
+            side.index[d.symbol] = b.index_add(b.select(more, later, n), start)
+        here = Side(body.index, body.pointers, body.values)
+        body.take(side)
+        for op in gathers:
+            body.run(o for o in chosen_before(op, kernel) or () if o.results[0] not in side.values)
+            body.rows_ahead[op] = body.operand(op.indices[0], 0)
+        body.take(here)
+
+    def one(i: Num, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        following = enter(i, carried)
+        if gathers and dims:
+            ask_for_next(i, carried, following)
+        body.block(kernel.body.block)
+        b.location = kernel.location
+        return following
+
+    def several(i: Num, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        sides: list[Side] = []
+        for k in range(count):
+            carried = enter(b.index_add(i, k), carried)
+            sides.append(Side(dict(body.index), buffers[k]))
+        body.side_by_side(kernel.body.block, sides)
+        b.location = kernel.location
+        return list(carried)
+
+    carried = _decode(b, lo, extents) if len(dims) > 1 else []
+    if count > 1:
+        whole = b.binary(llvm.AndOp, b.sub(hi, lo), b.constant(-count, i64))
+        middle = b.add(lo, whole)
+        carried = b.loop(lo, middle, count, carried, several)
+        lo = middle
+    b.loop(lo, hi, 1, carried, one)
 
 
 def _decode(b: FunctionBuilder, n: SSAValue, extents: Sequence[Num]) -> list[SSAValue]:

@@ -17,7 +17,15 @@ def is_alias(op: Operation) -> bool:
     """Whether the results lie in the memory of the first operand."""
     if isinstance(op, AtenOp):
         return op.schema.is_view and bool(op.operands)
-    return isinstance(op, prims.ALIASING)
+    return isinstance(op, prims.ALIASING) and not (isinstance(op, prims.BroadcastOp) and _repeats(op))
+
+
+def _repeats(op: prims.BroadcastOp) -> bool:
+    """Whether each repetition has a place of its own in the result, which no strides over the operand say."""
+    operand, result = op.types()
+    plain = {d for d, n in zip(op.ints("dims"), operand.shape, strict=True) if n == result.shape[d]}
+    places = enumerate(zip(result.shape, result.strides, strict=True))
+    return any(d not in plain and size not in (0, 1) and stride != 0 for d, (size, stride) in places)
 
 
 def leaves(op: Operation) -> bool:

@@ -268,3 +268,21 @@ def alias(access: Access, t: TensorType) -> Layout | None:
         if n != 1 and polynomial(have) != polynomial(want):
             return None
     return found
+
+
+def lies_in_order(t: TensorType) -> bool:
+    """Whether the elements lie one after the other, if all divisions in its sizes and strides are without a rest."""
+    expected = sympy.Integer(1)
+    for size, stride in zip(reversed(t.shape), reversed(t.strides), strict=True):
+        if size != 1 and sympy.expand(_divided(stride) - expected) != 0:
+            return False
+        expected *= _divided(size)
+    return True
+
+
+def _divided(e: Dim) -> Any:
+    return sympy.sympify(e).replace(_is_division, lambda e: e.args[0] / e.args[1])
+
+
+def _is_division(e: Any) -> bool:
+    return type(e).__name__ == "FloorDiv"

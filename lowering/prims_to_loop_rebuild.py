@@ -14,8 +14,10 @@ from ..dialects.flow import FlowOp
 from ..dialects.loop import DimsAttr, NestOp, ViewOp
 from ..dialects.loop_syntax import kinds
 from ..dialects.tensor import TensorType
+from .index_polynomial import polynomial
 from .index_simplify import is_plain
 from .index_split import split_dims
+from .prims_memory import is_alias
 from .prims_to_loop_access import (
     Access,
     Layout,
@@ -25,6 +27,7 @@ from .prims_to_loop_access import (
     dim_symbols,
     domain,
     layout,
+    lies_in_order,
     of_value,
     tensor_type,
 )
@@ -51,7 +54,7 @@ class Rebuild:
         self._values: dict[SSAValue, SSAValue] = {}
         self._accesses: dict[SSAValue, Access] = {}
         self._storage: dict[SSAValue, SSAValue] = {}
-        """What each new `loop.view` is a view of."""
+        """What each new `loop.view`, or view that ATen makes, is a view of."""
         self._views: dict[SSAValue, list[SSAValue]] = {}
         """The old views over a new value."""
 
@@ -88,6 +91,8 @@ class Rebuild:
             return known
         access = self._accesses[old]
         found = None if fresh and access.copied else alias(access, tensor_type(old))
+        if found is None and not access.copied:
+            found = self._reshaped(old, user)
         if found is None and not fresh:
             found = self._turned(old, user)
         if found is None:
@@ -104,6 +109,18 @@ class Rebuild:
             return None
         type, source = tensor_type(old), tensor_type(op.operand)
         if type.strides != tuple(source.strides[d] for d in cast("tuple[int, ...]", op.perm.data)):
+            return None
+        return Layout(self.value(op.operand, user), 0, type.strides)
+
+    def _reshaped(self, old: SSAValue, user: Operation) -> Layout | None:
+        """Where the elements of a tensor without gaps lie in another shape, of which no expression says that it has as
+        many: a guard of torch's does.
+        """
+        op = old.owner
+        if not isinstance(op, prims.ReshapeOp):
+            return None
+        type, source = tensor_type(old), tensor_type(op.operand)
+        if polynomial(type.numel) == polynomial(source.numel) or not source.is_contiguous or not lies_in_order(type):
             return None
         return Layout(self.value(op.operand, user), 0, type.strides)
 
@@ -161,7 +178,8 @@ class Rebuild:
 
     def used_views(self, storages: Iterable[SSAValue]) -> list[SSAValue]:
         """The old views over these new values that are not materialised, and used by this op or a later one."""
-        found = dict.fromkeys(v for s in storages for v in self._views.get(s, ()))
+        known = dict.fromkeys(k for s in storages for k in (s, self._storage.get(s, s)))
+        found = dict.fromkeys(v for s in known for v in self._views.get(s, ()))
         return [v for v in found if v not in self._values and self._last_uses.get(v, -1) >= self.position]
 
     # Nests
@@ -214,6 +232,8 @@ class Rebuild:
         self.ops.append(new)
         for old, result in zip(op.results, new.results, strict=True):
             self.define(old, result)
+            if is_alias(op):
+                self._storage[result] = self._storage.get(operands[0], operands[0])
 
 
 def _sources(access: Access) -> list[SSAValue]:

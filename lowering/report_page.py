@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .kernel_story import KernelStory
+from .kernel_story import LEVELS, KernelStory
 from .origins import Call
 
 _STYLE = """
@@ -24,8 +24,8 @@ td, code, pre { overflow-wrap: anywhere; } code, pre { font: 12.5px/1.45 ui-mono
 pre { overflow-x: auto; overflow-wrap: normal; margin: 0; padding: .7em; background: var(--soft); border-radius: 5px; }
 pre b { font-weight: 400; color: var(--op); }
 details { margin: .4em 0; } summary { cursor: pointer; } summary b { font-weight: 600; }
-dl { display: grid; grid-template-columns: 5em minmax(0, 1fr); gap: .6em; margin: .6em 0 1.5em; }
-dt { font-weight: 600; } dd { margin: 0; }
+dl { display: grid; grid-template-columns: 8em minmax(0, 1fr); gap: .6em; margin: .6em 0 1.5em; }
+dt { font-weight: 600; } .meaning { font: 12.5px/1.3 system-ui; color: var(--dim); } dd { margin: 0; }
 """
 _OPERATION = re.compile(r"(?<![\w.@&])((?:aten|prims|loop|arith|math|host|llvm|func)\.[\w.]+)")
 _MANY, _LONG = 8, 100
@@ -138,10 +138,14 @@ def _story(story: KernelStory, anchor: str) -> str:
     # Browsers open what is folded around the target of a link.
     body = (
         f"<dl id='{anchor}-{_text(story.name)}'>"
-        + "".join(f"<dt>{level}</dt><dd>{text}</dd>" for level, text in parts)
+        + "".join(f"<dt>{level}{_meaning(level)}</dt><dd>{text}</dd>" for level, text in parts)
         + "</dl>"
     )
     return _details(f"<b>{_text(story.name)}</b>", body)
+
+
+def _meaning(level: str) -> str:
+    return f"<div class=meaning>{_text(LEVELS[level])}</div>" if level in LEVELS else ""
 
 
 def _details(summary: str, body: str) -> str:

@@ -28,7 +28,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ..dialects import llvm_ext
 from ..dialects.errors import describe_location
 from .half_floats import from_f32, half_bits, pairs_to_bf16, to_f32
-from .llvm_builder import FunctionBuilder, KernelError, bits_of, element_of
+from .halves_apart import Apart
+from .llvm_builder import FunctionBuilder, KernelError, bits_of, element_of, lanes_of
 from .llvm_properties import NO_FLAGS
 from .narrowed import ALL, OF_BF16, OF_F16, digits
 from .scalar_division import ceil_unsigned, divide, divide_floats, remainder, round_towards
@@ -51,6 +52,8 @@ class ScalarCode:
         self.b = b
         self.target = target
         self._math = MathBuilder(b.place, target)
+        self.apart = Apart(b, target)
+        self.is_apart = False
 
     def emit(self, op: Operation, operands: list[SSAValue]) -> SSAValue:
         """The value of `op` for these operands, all scalars or all vectors. KernelError for an op without a row."""
@@ -59,11 +62,10 @@ class ScalarCode:
             raise KernelError(f"no code for {op.name} ({describe_location(op.location)})")
         if op.name in _FLOAT_OPS and isinstance(op.results[0].type if op.results else None, HALVES):
             half = op.results[0].type
-            wide = [to_f32(self.b, v, half, self.target) for v in operands]
-            rounds = op.name not in _EXACT
-            return from_f32(self.b, row(self, op, wide), half, self.target, rounds)
+            wide = [self.widened(v, half) for v in operands]
+            return self.narrowed(row(self, op, wide), half, op.name not in _EXACT)
         if op.name == "arith.cmpf" and isinstance(half := op.operands[0].type, HALVES):
-            operands = [to_f32(self.b, v, half, self.target) for v in operands]
+            operands = [self.widened(v, half) for v in operands]
         return row(self, op, operands)
 
     def math(self, name: str, *operands: SSAValue) -> SSAValue:
@@ -86,17 +88,22 @@ class ScalarCode:
 
     def widened(self, value: SSAValue, type: Attribute) -> SSAValue:
         """A value of a body's type for arithmetic: half floats as f32."""
+        known = self.apart.known.get(value)
+        if known is not None:
+            return known.number
         return to_f32(self.b, value, type, self.target) if isinstance(type, HALVES) else value
 
-    def narrowed(self, value: SSAValue, type: Attribute) -> SSAValue:
-        """The inverse of `widened`, rounded; what is half floats already stays."""
+    def narrowed(self, value: SSAValue, type: Attribute, rounds: bool = True) -> SSAValue:
+        """The inverse of `widened`, rounded if need be; what is half floats already stays."""
         if not isinstance(type, HALVES) or element_of(value) == i16:
             return value
-        return from_f32(self.b, value, type, self.target)
+        if self.is_apart and isinstance(type, BFloat16Type) and lanes_of(value) > 1:
+            return self.apart.rounded(value, rounds)
+        return from_f32(self.b, value, type, self.target, rounds)
 
     def rounded(self, op: arith.TruncFOp, values: Sequence[SSAValue]) -> list[SSAValue] | None:
         """Copies of a value converted together, where that is faster."""
-        if op.input.type != f32 or not isinstance(op.result.type, BFloat16Type):
+        if self.is_apart or op.input.type != f32 or not isinstance(op.result.type, BFloat16Type):
             return None
         return pairs_to_bf16(self.b, values, self.target)
 
@@ -184,7 +191,7 @@ def _division(build: Callable[..., SSAValue], signed: bool) -> Row:
 
 def _extend(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
     source, result = op.operands[0].type, op.results[0].type
-    value = to_f32(s.b, v[0], source, s.target) if isinstance(source, HALVES) else v[0]
+    value = s.widened(v[0], source)
     return s.b.cast(llvm.FPExtOp, value, f64) if isinstance(result, Float64Type) else value
 
 
@@ -195,12 +202,11 @@ def _truncate(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
     if isinstance(op.operands[0].type, Float64Type):
         # Torch converts double to half types through float too.
         value = s.b.cast(llvm.FPTruncOp, value, f32)
-    return from_f32(s.b, value, result, s.target)
+    return s.narrowed(value, result)
 
 
 def _float_operand(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
-    source = op.operands[0].type
-    return to_f32(s.b, v[0], source, s.target) if isinstance(source, HALVES) else v[0]
+    return s.widened(v[0], op.operands[0].type)
 
 
 def _to_integer(s: ScalarCode, op: Operation, v: list[SSAValue], signed: bool) -> SSAValue:
@@ -214,7 +220,7 @@ def _to_integer(s: ScalarCode, op: Operation, v: list[SSAValue], signed: bool) -
 def _from_integer(s: ScalarCode, op: Operation, v: list[SSAValue], cls: type[Operation]) -> SSAValue:
     result = op.results[0].type
     if isinstance(result, HALVES):
-        return from_f32(s.b, s.b.cast(cls, v[0], f32), result, s.target)
+        return s.narrowed(s.b.cast(cls, v[0], f32), result)
     return s.b.cast(cls, v[0], result)
 
 

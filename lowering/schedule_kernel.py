@@ -25,6 +25,7 @@ from ..dialects.loop import (
 from .fuse_cost import BYTES_PER_OP, Hints, Machine
 from .fuse_graph import op_cost
 from .schedule_access import Access, accesses, stride
+from .schedule_apart import set_apart
 from .schedule_attention import tile_attention
 from .schedule_columns import column_dim, columns
 from .schedule_dims import best_dim, block_extent, blocked, bytes_of, move_into_loop, unit_weight
@@ -32,6 +33,7 @@ from .schedule_halves import compare_halves
 from .schedule_memory import memory
 from .schedule_products import tile_product
 from .schedule_segments import segment
+from .schedule_sides import set_sides
 from .schedule_tiles import gather_first, stage, tile_of
 from .vectors import Vectors
 
@@ -74,7 +76,11 @@ def schedule_kernel(kernel: KernelOp, vectors: Vectors, machine: Machine, hints:
         _vectorize(loop, vectors, hints, None if tiling is None else tiling.column)
         if tiling is not None and tiling.copies is not None:
             _unroll_sums(loop, tiling.copies, tiling.column is not None)
+    if tiling is None:
+        set_sides(kernel, hints)
     memory(kernel, machine, hints, tiling is not None)
+    if tiling is None:
+        set_apart(kernel, vectors)
     set_grain(kernel)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any, cast
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Operation, SSAValue
@@ -49,6 +50,7 @@ def memory(kernel: KernelOp, machine: Machine, hints: Hints, is_product: bool) -
     near = machine.l1 if is_product and _reads_once(kernel, hints) else machine.l2
     if total <= near:
         return
+    sides = cast("IntegerAttr[Any]", kernel.attributes.get("sides", IntegerAttr(1, i64))).value.data
     loops = [o for o in kernel.body.block.ops if isinstance(o, ForOp)]
     loops = loops if is_product else list(_streaming(loops))
     readers: dict[SSAValue, list[ForOp]] = {}
@@ -60,16 +62,20 @@ def memory(kernel: KernelOp, machine: Machine, hints: Hints, is_product: bool) -
         vector = loop.attributes.get("vector")
         d = expr.symbol(vector.data) if isinstance(vector, StringAttr) else None
         for a in found:
-            if d is None or stride(a, d) != 1 or a.indices:
+            if d is None or stride(a, d) != 1:
                 continue
             buffer = buffer_of(a)
+            if a.indices:
+                if isinstance(a, LoadOp) and 2 * hints.bytes(buffer) > near and chosen_before(a, kernel) is not None:
+                    a.attributes["next"] = UnitAttr()
+                continue
             if isinstance(a, StoreOp):
                 if buffer not in loaded and a.combine is None and total > machine.l3 < 4 * hints.bytes(buffer):
                     a.attributes["nontemporal"] = UnitAttr()
                 elif 2 * hints.bytes(buffer) > near:
-                    step = _row_step(a, loop)
+                    step = _next_tile(a, loop, kernel) or _row_step(a, loop)
                     if step is not None:
-                        _prefetch_tile(a, step)
+                        _prefetch(a, step, 2)
                     elif not is_product and buffer not in loaded and a.combine is None and bytes_of(a) == 2:
                         _prefetch(a, WRITTEN_AHEAD)
             elif 2 * hints.bytes(buffer) > near:
@@ -77,9 +83,25 @@ def memory(kernel: KernelOp, machine: Machine, hints: Hints, is_product: bool) -
                 row = None if first is last or is_product else _row_of_point(a, kernel, machine)
                 # the loop that is last to read a row asks for another one, and all find theirs in the cache
                 if row is None and loop is first:
-                    _read_ahead(a, loop, far)
+                    _read_ahead(a, loop, kernel, far)
                 elif row is not None and loop is last:
-                    _prefetch(a, row * -(-far // row))
+                    _prefetch(a, row * -(-far // row) * sides)
+
+
+def chosen_before(a: LoadOp, kernel: KernelOp) -> list[Operation] | None:
+    """The ops of a point that find the one row which a load reads, in order; None where that is done elsewhere."""
+    needed: set[Operation] = set()
+    left = list(a.indices)
+    if len(left) != 1 or stride(a, expr.symbol("v0")) is None:
+        return None
+    while left:
+        op = left.pop().owner
+        if not isinstance(op, Operation) or op.parent_op() is not kernel or op.regions:
+            return None
+        if op not in needed:
+            needed.add(op)
+            left += op.operands if not isinstance(op, LoadOp) else [*op.indices, *([op.ok] if op.ok else [])]
+    return [o for o in kernel.body.block.ops if o in needed]
 
 
 def _row_of_point(a: LoadOp, kernel: KernelOp, machine: Machine) -> int | None:
@@ -108,32 +130,40 @@ def _streaming(ops: Iterable[Operation]) -> Iterator[ForOp]:
             yield from _streaming(loop.body.block.ops)
 
 
-def _read_ahead(a: LoadOp, loop: ForOp, far: int) -> None:
+def _read_ahead(a: LoadOp, loop: ForOp, kernel: KernelOp, far: int) -> None:
     """Prefetch what a load reads: along the vector, or some rows ahead where it runs over columns or tiles."""
     inner = a.parent_op()
     if inner is loop or not isinstance(inner, ForOp):
-        row = _row_step(a, loop)
-        return _prefetch(a, far) if row is None else _prefetch_tile(a, row)
+        row = _next_tile(a, loop, kernel) or _row_step(a, loop)
+        return _prefetch(a, far) if row is None else _prefetch(a, row, 2)
     step = stride(a, inner.dims[-1].symbol)
     return _prefetch(a, far if step in (None, 0, 1) else expr.normal(step * bytes_of(a) * ROWS_AHEAD))  # pyright: ignore
 
 
+def _next_tile(a: Access, loop: ForOp, kernel: KernelOp) -> int | None:
+    """Bytes from a tile's row to that of the tile of the next point of the grid, if it lies beside this one."""
+    if len(loop.dims) < 2 or not len(kernel.grid):
+        return None
+    row = block_extent(loop.dims[-1])
+    beside = kernel.grid[-1].symbol in expr.symbols(loop.dims[-1].lo)
+    return row * bytes_of(a) if beside and isinstance(row, int) and _row_step(a, loop) is not None else None
+
+
 def _row_step(a: Access, loop: ForOp) -> Dim | None:
-    """Bytes from a row of a tile to the next one; None where rows are long, or lie close together."""
+    """Bytes to a later row of a tile; None where rows are long, or lie close together."""
     if len(loop.dims) < 2:
         return None
     row, step = block_extent(loop.dims[-1]), stride(a, loop.dims[-2].symbol)
     if not isinstance(row, int) or row * bytes_of(a) > SHORT_ROW or step is None:
         return None
     far = expr.normal(step * bytes_of(a))  # pyright: ignore[reportOperatorIssue]
-    return None if isinstance(far, int) and abs(far) <= SHORT_ROW else far
+    if isinstance(far, int) and abs(far) <= SHORT_ROW:
+        return None
+    return expr.normal(far * TILE_ROWS_AHEAD)  # pyright: ignore[reportOperatorIssue]
 
 
-def _prefetch(a: Access, ahead: Dim) -> None:
-    a.attributes["prefetch"] = IntegerAttr(ahead, i64) if isinstance(ahead, int) else IndexAttr.get([ahead])
-
-
-def _prefetch_tile(a: Access, row: Dim) -> None:
+def _prefetch(a: Access, ahead: Dim, level: int = 1) -> None:
     """Rows of tiles lie in the same few places of the first cache: they are fetched to the second one."""
-    _prefetch(a, expr.normal(row * TILE_ROWS_AHEAD))  # pyright: ignore[reportOperatorIssue]
-    a.attributes["level"] = IntegerAttr(2, i64)
+    a.attributes["prefetch"] = IntegerAttr(ahead, i64) if isinstance(ahead, int) else IndexAttr.get([ahead])
+    if level > 1:
+        a.attributes["level"] = IntegerAttr(level, i64)

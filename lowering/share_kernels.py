@@ -25,7 +25,7 @@ from ..dialects.tensor import TensorType, itemsize
 from ..dialects.text import print_module
 from .fuse_cost import Hints
 from .kernel_cost import annotate
-from .loop_fuse import fused_location
+from .origins import fused_location
 from .schedule_access import collapse
 from .share_places import share_places
 

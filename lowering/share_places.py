@@ -14,7 +14,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from ..dialects import expr
 from ..dialects.loop import IndexAttr, KernelOp, LoadOp
 from ..dialects.text import print_module
-from .loop_fuse import fused_location
+from .origins import fused_location
 
 _Place: TypeAlias = tuple[SSAValue, int]
 """A tensor of rank 1 and which element of it is read."""

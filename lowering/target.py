@@ -31,6 +31,7 @@ class CpuTarget:
     has_avx512: bool = False
     has_avx512_bf16: bool = False
     has_avx512_vbmi: bool = False
+    has_avx512_vnni: bool = False
     has_amx: bool = False
 
     @property
@@ -86,12 +87,14 @@ _NAMED = {
         has_avx512=True,
         has_avx512_bf16=True,
         has_avx512_vbmi=True,
+        has_avx512_vnni=True,
         has_amx=True,
     ),
     "avx2": CpuTarget("avx2", _X86, "x86-64-v3", "", 256, has_fma=True, has_f16c=True),
     "baseline": CpuTarget("baseline", _X86, "x86-64", "", 128),
     "neon": CpuTarget("neon", "aarch64-unknown-linux-gnu", "generic", "+neon", 128, has_fma=True, has_f16c=True),
 }
+NAMES = tuple(_NAMED)
 
 # The newest CPU whose every listed feature is there; `sse4a` tells AMD from Intel.
 _CPUS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -146,6 +149,7 @@ def _host() -> CpuTarget:
             has_avx512=avx512,
             has_avx512_bf16=avx512 and has("avx512bf16"),
             has_avx512_vbmi=avx512 and has("avx512vbmi"),
+            has_avx512_vnni=avx512 and has("avx512vnni"),
             has_amx=has("amx-bf16", "amx-int8", "amx-tile") and _may_use_tiles(),
         )
     arm = machine in ("aarch64", "arm64")

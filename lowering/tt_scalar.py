@@ -286,11 +286,23 @@ ROWS: dict[str, Row] = {
     "math.ipowi": _integer_power,
 }
 
+
+def _sum(b: TtBuilder, op: Operation, v: Values) -> SSAValue:
+    """What an erf or tanh became already, where 1 is added to it."""
+    made = tt_rounded.grown(op)
+    return b.float(arith.AddfOp, *v) if made is None else v[list(op.operands).index(made.results[0])]
+
+
+def _to_grow(plain: Callable[..., SSAValue], grown: Callable[..., SSAValue]) -> Row:
+    return lambda b, op, v: (grown if tt_rounded.is_grown(op) else plain)(b, *v)
+
+
 ROUNDED: dict[str, Row] = {
+    "arith.addf": _sum,
     "arith.divf": lambda b, op, v: tt_rounded.divide(b, *v),
     "math.exp": lambda b, op, v: tt_rounded.exp(b, *v),
-    "math.erf": lambda b, op, v: tt_rounded.erf(b, *v),
-    "math.tanh": lambda b, op, v: tt_rounded.tanh(b, *v),
+    "math.erf": _to_grow(tt_rounded.erf, tt_rounded.one_and_erf),
+    "math.tanh": _to_grow(tt_rounded.tanh, tt_rounded.one_and_tanh),
     "math.rsqrt": lambda b, op, v: b.float(math.RsqrtOp, *v),
 }
 """Ops of f32 that may be a few units off."""

@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from .. import driver
 from ..frontend.capture import capture
-from ..lowering.kernel_story import KernelStory, StoryTeller
+from ..lowering.kernel_story import LEVELS, KernelStory, StoryTeller
 
 
 class Block(nn.Module):
@@ -104,15 +104,6 @@ def show_levels(console: Console, story: KernelStory, most: int) -> None:
         console.print(Syntax("\n".join(lines[:most]), "llvm", background_color="default", word_wrap=True))
         if len(lines) > most:
             console.print(f"… {len(lines) - most} more lines (--lines {len(lines)} shows them)", style="dim")
-
-
-LEVELS = {
-    "aten": "what PyTorch said",
-    "prims": "operators of one meaning each",
-    "loop": "how each element is made: a nest per operator",
-    "kernel": "fused and scheduled: what is vectorized, what moves",
-    "llvm": "the code that is translated for this machine",
-}
 
 
 def compile_with(backend: str, model: nn.Module, ids: Tensor, reference: Tensor) -> Contender:

@@ -361,3 +361,15 @@ def test_as_strided_sees_the_memory_around_what_was_written(part: Callable[..., 
     x = torch.arange(36.0).view(6, 6)
     y = x.clone()
     assert torch.equal(torch.compile(f, backend="lamella", dynamic=dynamic)(x), f(y)) and torch.equal(x, y)
+
+
+def test_as_strided_of_one_of_several_views() -> None:
+    """Of what was computed: by the memory that they are views of."""
+
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = x * 2
+        return y.split(2)[-1].view(-1).neg_().as_strided((1, 4), (9, 1), 20) + 1, y
+
+    x = torch.arange(24.0).view(4, 6)
+    for found, expected in zip(torch.compile(f, backend="lamella")(x), f(x), strict=True):
+        assert torch.equal(found, expected)

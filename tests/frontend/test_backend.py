@@ -26,6 +26,8 @@ from lamella.lowering.options import Options
         ({"zzz": 1}, None, "unknown option 'zzz'; the options are"),
         ({"dump": 3}, None, r"option 'dump' must be of type str \| None, got 3"),
         ({"verify": "yes"}, None, "option 'verify' must be of type bool, got 'yes'"),
+        ({"numerics": "exact"}, None, "option 'numerics' is one of fast, eager, got 'exact'"),
+        ({"target": "z80"}, None, "option 'target' is one of host, avx512, amx, avx2, baseline, neon, sm_80"),
         (["dump"], None, "options must be a dict, got list"),
         (None, "fastest", "unknown mode 'fastest'; the modes are default"),
     ],
@@ -171,6 +173,10 @@ def test_lower_copies() -> None:
     assert lowered.is_structurally_equivalent(again)
     with pytest.raises(LamellaError, match="unknown pass 'nope'"):
         lamella.lower(captured, "nope")
+    with pytest.raises(LamellaError, match="the module is at level 'loop' already, below 'prims'"):
+        lamella.lower(lamella.lower(captured, "loop"), "prims")
+    with pytest.raises(LamellaError, match="expected a module, its text or what capture gives, got int"):
+        lamella.lower(3)  # pyright: ignore[reportArgumentType]
 
 
 def test_explain() -> None:

@@ -59,15 +59,19 @@ def test_training(name: str, recorder: Any) -> None:
     for module in model.modules():
         if isinstance(getattr(module, "dropout", None), float):
             module.dropout = 0.0
-    errors: list[list[float]] = []
     exact = gradients(case, copy.deepcopy(model).double(), None, torch.float64)
-    for f in (None, torch.compile(model, backend=recorder.backend)):
-        got = gradients(case, model, f, torch.float32)
-        errors.append([float((g - e).norm() / e.norm().clamp_min(1e-12)) for g, e in zip(got, exact, strict=True)])
-    # batch norm of a few points multiplies roundings: as exact as eager, not equal to it
-    for eager, ours in zip(*errors, strict=True):
-        assert ours <= 3 * eager + 1e-5
-    assert rms(errors[1]) <= 1.5 * rms(errors[0]) + 1e-6
+
+    def errors(model: nn.Module, run: Any = None) -> list[float]:
+        got = gradients(case, model, run, torch.float32)
+        return [float((g - e).norm() / e.norm().clamp_min(1e-12)) for g, e in zip(got, exact, strict=True)]
+
+    # batch norm of a few points multiplies roundings: as exact as eager in one layout or the other, which differ by
+    # four times in some gradients of resnet50
+    plain, last = errors(model), errors(copy.deepcopy(model).to(memory_format=torch.channels_last))
+    ours = errors(model, torch.compile(model, backend=recorder.backend))
+    for mine, *eagers in zip(ours, plain, last, strict=True):
+        assert mine <= 3 * max(eagers) + 1e-5
+    assert rms(ours) <= 1.5 * rms(plain) + 1e-6
     assert len(recorder.texts) == 2 and not recorder.eager
 
 

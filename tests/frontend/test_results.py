@@ -27,6 +27,25 @@ FUNCTIONS: dict[str, Callable[[Tensor], tuple[Tensor, ...]]] = {
 }
 
 
+SIZED: dict[str, Callable[[Tensor], tuple[Tensor, ...]]] = {
+    "as many elements by a guard": lambda x: (lambda y: (y.reshape(2, 2, 12), y))((x * 2).unsqueeze(2)),
+    "as many elements by a guard, later": lambda x: (lambda y: (y.view(2, 24), y.unsqueeze(1), y))(x + 1),
+    "filled, seen as a row": lambda x: (lambda y: (y.view(-1).fill_(x[0, 0, 0]), y))(x * 2),
+    "one number": lambda x: (lambda y: (y.unsqueeze(2), y))(torch.full_like(x, x.amax().item())),
+}
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_memory_of_results_of_any_size(name: str) -> None:
+    """Views whose sizes are symbols, and of what is made of one number: each element has a place of its own."""
+    f = SIZED[name]
+    x = torch.arange(96.0).reshape(3, 4, 8)[..., ::2]
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        found, expected = lamella.compile(f, dynamic=True, fullgraph=True)(x), f(x)
+    assert shared((x, *found)) == shared((x, *expected))
+    torch.testing.assert_close(found, expected)
+
+
 def shared(tensors: tuple[Tensor, ...]) -> list[tuple[int, int]]:
     """For each tensor, the first one in whose memory it lies, and how far from its beginning."""
     first: dict[int, int] = {}

@@ -106,3 +106,31 @@ def test_checks(name: str) -> None:
     for g in (f, lamella.compile(f, fullgraph=True)):
         with pytest.raises((RuntimeError, IndexError)):
             g(X)
+
+
+def test_a_size_that_tracing_took_for_another() -> None:
+    """One of several results: what broadcasting made of its size is compared with what it is."""
+
+    def f(x: Tensor) -> tuple[Tensor, Tensor]:
+        found = torch.unique_consecutive(x)
+        return found.zero_().flip(0), x.view(1, 3) % (found + 1)
+
+    compiled = lamella.compile(f, fullgraph=True)
+    for a, b in zip(compiled(torch.tensor([1, 2, 3])), f(torch.tensor([1, 2, 3])), strict=True):
+        assert torch.equal(a, b)
+    with pytest.raises(RuntimeError, match=r"sizes are not those|Runtime assertion failed"):
+        compiled(torch.tensor([2, 2, 2]))
+
+
+@pytest.mark.skipif(torch.__version__ < "2.13", reason="torch 2.11 cannot tell whether such an `out` must be resized")
+def test_a_part_as_large_as_the_whole() -> None:
+    """Sizes that torch has found equal, which they are where both are 0."""
+
+    def f(x: Tensor) -> Tensor:
+        n: Any = x.sum().item()
+        torch._check(n >= 0)
+        y = torch.arange(n)
+        return torch.sub(y, y[1:], alpha=2, out=y[1:]) + 1
+
+    x = torch.zeros(3, dtype=torch.int64)
+    assert torch.equal(lamella.compile(f, fullgraph=True)(x), f(x))

@@ -52,3 +52,36 @@ func.func @gradients(%g: !sym.t<[s0, 4, 8], f32>, %x: !sym.t<[s0, 3, 10], f32>, 
   %a, %b, %c = aten.convolution_backward(%g, %x, %w, none, [1], [0], [1], false, [0], 1, [true, true, false]) : (!sym.t<[s0, 4, 8], f32>, !sym.t<[s0, 3, 10], f32>, !sym.t<[4, 3, 3], f32>) -> (!sym.t<[s0, 3, 10], f32>, !sym.t<[4, 3, 3], f32>, none)
   func.return %a, %b : !sym.t<[s0, 3, 10], f32>, !sym.t<[4, 3, 3], f32>
 }
+
+// Attention of a GPU that depends on the batch is that which does not.
+// CHECK-LABEL: func.func @attention(
+// CHECK-NEXT: %o, {{.*}} = aten._scaled_dot_product_efficient_attention(%q, %q, %q, none, false, is_causal = true, scale = 0.5) : {{.*}} -> (!sym.t<[s0, 4, 64, 64], bf16, strides=[16384, 64, 256, 1], device=cuda:0>, !sym.t<[s0, 4, 0], f32, device=cuda:0>, !sym.t<[], i64>, !sym.t<[], i64>)
+// CHECK-NEXT: func.return %o :
+func.func @attention(%q: !sym.t<[s0, 4, 64, 64], bf16, device=cuda:0>) -> !sym.t<[s0, 4, 64, 64], bf16, strides=[16384, 64, 256, 1], device=cuda:0> {
+  %o, %l, %cq, %ck, %mq, %mk, %r, %u, %d = aten._scaled_dot_product_flash_attention(%q, %q, %q, 0.0, true, scale = 0.5) : (!sym.t<[s0, 4, 64, 64], bf16, device=cuda:0>, !sym.t<[s0, 4, 64, 64], bf16, device=cuda:0>, !sym.t<[s0, 4, 64, 64], bf16, device=cuda:0>) -> (!sym.t<[s0, 4, 64, 64], bf16, strides=[16384, 64, 256, 1], device=cuda:0>, !sym.t<[s0, 4, 64], f32, device=cuda:0>, none, none, !sym.int<64>, !sym.int<64>, !sym.t<[2], u64, device=cuda:0>, !sym.t<[], u64, device=cuda:0>, !sym.t<[0], bf16, device=cuda:0>)
+  func.return %o : !sym.t<[s0, 4, 64, 64], bf16, strides=[16384, 64, 256, 1], device=cuda:0>
+}
+
+// A backward asks for what the sums were: it is its own kernel's.
+// CHECK-LABEL: func.func @logarithms(
+// CHECK: aten._scaled_dot_product_cudnn_attention(
+// CHECK-NOT: efficient
+func.func @logarithms(%q: !sym.t<[s0, 4, 64, 64], bf16, device=cuda:0>) -> (!sym.t<[s0, 4, 64, 64], bf16, device=cuda:0>, !sym.t<[s0, 4, 64, 1], f32, device=cuda:0>) {
+  %o, %l, %cq, %ck, %mq, %mk, %r, %u, %d = aten._scaled_dot_product_cudnn_attention(%q, %q, %q, none, true) : (!sym.t<[s0, 4, 64, 64], bf16, device=cuda:0>, !sym.t<[s0, 4, 64, 64], bf16, device=cuda:0>, !sym.t<[s0, 4, 64, 64], bf16, device=cuda:0>) -> (!sym.t<[s0, 4, 64, 64], bf16, device=cuda:0>, !sym.t<[s0, 4, 64, 1], f32, device=cuda:0>, none, none, !sym.int<64>, !sym.int<64>, !sym.t<[], i64, device=cuda:0>, !sym.t<[], i64, device=cuda:0>, none)
+  func.return %o, %l : !sym.t<[s0, 4, 64, 64], bf16, device=cuda:0>, !sym.t<[s0, 4, 64, 1], f32, device=cuda:0>
+}
+
+// A mask is read for all scores, where its rows begin as that kernel asks.
+// CHECK-LABEL: func.func @masked(
+// CHECK-NEXT: [[E:%\w+]] = aten.expand(%m, [2, 4, 64, 64]) : (!sym.t<[64, 64], bf16, device=cuda:0>) -> !sym.t<[2, 4, 64, 64], bf16, strides=[0, 0, 64, 1], device=cuda:0>
+// CHECK-NEXT: %o, {{.*}} = aten._scaled_dot_product_efficient_attention(%q, %q, %q, [[E]], false)
+// CHECK: func.func @odd(
+// CHECK-NOT: efficient
+func.func @masked(%q: !sym.t<[2, 4, 64, 64], bf16, device=cuda:0>, %m: !sym.t<[64, 64], bf16, device=cuda:0>) -> !sym.t<[2, 4, 64, 64], bf16, device=cuda:0> {
+  %o, %l, %cq, %ck, %mq, %mk, %r, %u, %d = aten._scaled_dot_product_cudnn_attention(%q, %q, %q, %m, false) : (!sym.t<[2, 4, 64, 64], bf16, device=cuda:0>, !sym.t<[2, 4, 64, 64], bf16, device=cuda:0>, !sym.t<[2, 4, 64, 64], bf16, device=cuda:0>, !sym.t<[64, 64], bf16, device=cuda:0>) -> (!sym.t<[2, 4, 64, 64], bf16, device=cuda:0>, !sym.t<[2, 4, 64, 1], f32, device=cuda:0>, none, none, !sym.int<64>, !sym.int<64>, !sym.t<[], i64, device=cuda:0>, !sym.t<[], i64, device=cuda:0>, none)
+  func.return %o : !sym.t<[2, 4, 64, 64], bf16, device=cuda:0>
+}
+func.func @odd(%q: !sym.t<[2, 4, 61, 64], bf16, device=cuda:0>, %m: !sym.t<[61, 61], bf16, device=cuda:0>) -> !sym.t<[2, 4, 61, 64], bf16, device=cuda:0> {
+  %o, %l, %cq, %ck, %mq, %mk, %r, %u, %d = aten._scaled_dot_product_cudnn_attention(%q, %q, %q, %m, false) : (!sym.t<[2, 4, 61, 64], bf16, device=cuda:0>, !sym.t<[2, 4, 61, 64], bf16, device=cuda:0>, !sym.t<[2, 4, 61, 64], bf16, device=cuda:0>, !sym.t<[61, 61], bf16, device=cuda:0>) -> (!sym.t<[2, 4, 61, 64], bf16, device=cuda:0>, !sym.t<[2, 4, 61, 1], f32, device=cuda:0>, none, none, !sym.int<61>, !sym.int<61>, !sym.t<[], i64, device=cuda:0>, !sym.t<[], i64, device=cuda:0>, none)
+  func.return %o : !sym.t<[2, 4, 61, 64], bf16, device=cuda:0>
+}

@@ -1,5 +1,6 @@
 // RUN: lamella-opt %s -p 'aten-fuse-attention,aten-canonicalize' | filecheck %s
 // RUN: lamella-opt %s -p 'aten-fuse-attention{target=avx512}' | filecheck %s --check-prefix=OURS
+// RUN: lamella-opt %s -p 'aten-fuse-attention{target=avx512 gpu=sm_90}' | filecheck %s --check-prefix=TORCH
 
 // CHECK: lamella.decisions = ["attention written out
 // CHECK-LABEL: func.func @batched(
@@ -61,4 +62,40 @@ func.func @read(%q: !sym.t<[64, 256, 16], f32>, %k: !sym.t<[64, 16, 256], f32, s
   %o = aten._softmax(%t, 1, false) : (!sym.t<[64, 256, 256], f32>) -> !sym.t<[64, 256, 256], f32>
   %z = aten.bmm(%o, %v) : (!sym.t<[64, 256, 256], f32>, !sym.t<[64, 256, 16], f32>) -> !sym.t<[64, 256, 16], f32>
   func.return %y, %p, %z : !sym.t<[64, 256, 16], f32>, !sym.t<[64, 256, 256], f32>, !sym.t<[64, 256, 16], f32>
+}
+
+// On a GPU, with nothing else between the products: what they were copied for is not, and dtypes between them are the kernel's.
+// TORCH: attention written out calls torch's fused kernel
+// TORCH-LABEL: func.func @on_gpu(
+// TORCH-NEXT: [[K:%\w+]] = aten.transpose.int(%k, 2, 3) : {{.*}} -> !sym.t<[2, 16, 2048, 128], bf16, strides=[4194304, 128, 2048, 1], device=cuda:0>
+// TORCH-NEXT: [[Y:%\w+]] = aten.scaled_dot_product_attention(%q, [[K]], %v, scale = 0.1) : {{.*}} -> !sym.t<[2, 16, 2048, 128], bf16, strides=[4194304, 128, 2048, 1], device=cuda:0>
+// TORCH-NEXT: [[C:%\w+]] = aten.clone([[Y]], memory_format = contiguous_format) : {{.*}} -> !sym.t<[2, 16, 2048, 128], bf16, device=cuda:0>
+// TORCH-NEXT: [[R:%\w+]] = aten.view([[C]], [32, 2048, 128])
+// TORCH-NEXT: func.return [[R]]
+func.func @on_gpu(%q: !sym.t<[2, 16, 2048, 128], bf16, strides=[4194304, 128, 2048, 1], device=cuda:0>, %k: !sym.t<[2, 16, 128, 2048], bf16, strides=[4194304, 128, 1, 2048], device=cuda:0>, %v: !sym.t<[2, 16, 2048, 128], bf16, device=cuda:0>) -> !sym.t<[32, 2048, 128], bf16, device=cuda:0> {
+  %qc = aten.clone(%q, memory_format = contiguous_format) : (!sym.t<[2, 16, 2048, 128], bf16, strides=[4194304, 128, 2048, 1], device=cuda:0>) -> !sym.t<[2, 16, 2048, 128], bf16, device=cuda:0>
+  %qv = aten._unsafe_view(%qc, [32, 2048, 128]) : (!sym.t<[2, 16, 2048, 128], bf16, device=cuda:0>) -> !sym.t<[32, 2048, 128], bf16, device=cuda:0>
+  %kc = aten.clone(%k, memory_format = contiguous_format) : (!sym.t<[2, 16, 128, 2048], bf16, strides=[4194304, 128, 1, 2048], device=cuda:0>) -> !sym.t<[2, 16, 128, 2048], bf16, device=cuda:0>
+  %kv = aten._unsafe_view(%kc, [32, 128, 2048]) : (!sym.t<[2, 16, 128, 2048], bf16, device=cuda:0>) -> !sym.t<[32, 128, 2048], bf16, device=cuda:0>
+  %vv = aten.view(%v, [32, 2048, 128]) : (!sym.t<[2, 16, 2048, 128], bf16, device=cuda:0>) -> !sym.t<[32, 2048, 128], bf16, device=cuda:0>
+  %s = aten.bmm(%qv, %kv) : (!sym.t<[32, 2048, 128], bf16, device=cuda:0>, !sym.t<[32, 128, 2048], bf16, device=cuda:0>) -> !sym.t<[32, 2048, 2048], bf16, device=cuda:0>
+  %u = aten.view(%s, [2, 16, 2048, 2048]) : (!sym.t<[32, 2048, 2048], bf16, device=cuda:0>) -> !sym.t<[2, 16, 2048, 2048], bf16, device=cuda:0>
+  %w = aten._to_copy(%u, dtype = f32) : (!sym.t<[2, 16, 2048, 2048], bf16, device=cuda:0>) -> !sym.t<[2, 16, 2048, 2048], f32, device=cuda:0>
+  %d = aten.mul.Tensor(%w, 0.1) : (!sym.t<[2, 16, 2048, 2048], f32, device=cuda:0>) -> !sym.t<[2, 16, 2048, 2048], f32, device=cuda:0>
+  %p = aten._softmax(%d, -1, false) : (!sym.t<[2, 16, 2048, 2048], f32, device=cuda:0>) -> !sym.t<[2, 16, 2048, 2048], f32, device=cuda:0>
+  %h = aten._to_copy(%p, dtype = bf16) : (!sym.t<[2, 16, 2048, 2048], f32, device=cuda:0>) -> !sym.t<[2, 16, 2048, 2048], bf16, device=cuda:0>
+  %x = aten.view(%h, [32, 2048, 2048]) : (!sym.t<[2, 16, 2048, 2048], bf16, device=cuda:0>) -> !sym.t<[32, 2048, 2048], bf16, device=cuda:0>
+  %y = aten.bmm(%x, %vv) : (!sym.t<[32, 2048, 2048], bf16, device=cuda:0>, !sym.t<[32, 2048, 128], bf16, device=cuda:0>) -> !sym.t<[32, 2048, 128], bf16, device=cuda:0>
+  func.return %y : !sym.t<[32, 2048, 128], bf16, device=cuda:0>
+}
+
+// 64 elements are ours as long as keys are few.
+// TORCH-LABEL: func.func @few_keys(
+// TORCH: aten.bmm(%q, %k) {lamella.product = "generated"}
+// TORCH-NOT: scaled_dot_product
+func.func @few_keys(%q: !sym.t<[16, 1024, 64], f16, device=cuda:0>, %k: !sym.t<[16, 64, 1024], f16, strides=[65536, 1, 64], device=cuda:0>, %v: !sym.t<[16, 1024, 64], f16, device=cuda:0>) -> !sym.t<[16, 1024, 64], f16, device=cuda:0> {
+  %s = aten.bmm(%q, %k) : (!sym.t<[16, 1024, 64], f16, device=cuda:0>, !sym.t<[16, 64, 1024], f16, strides=[65536, 1, 64], device=cuda:0>) -> !sym.t<[16, 1024, 1024], f16, device=cuda:0>
+  %p = aten._softmax(%s, -1, false) : (!sym.t<[16, 1024, 1024], f16, device=cuda:0>) -> !sym.t<[16, 1024, 1024], f16, device=cuda:0>
+  %y = aten.bmm(%p, %v) : (!sym.t<[16, 1024, 1024], f16, device=cuda:0>, !sym.t<[16, 1024, 64], f16, device=cuda:0>) -> !sym.t<[16, 1024, 64], f16, device=cuda:0>
+  func.return %y : !sym.t<[16, 1024, 64], f16, device=cuda:0>
 }

@@ -65,4 +65,23 @@ func.func @gradients(%g: !sym.t<[8192, 50257], bf16, device=cuda:0>, %x: !sym.t<
   %s = aten.mm(%g, %w) : (!sym.t<[8192, 50257], bf16, device=cuda:0>, !sym.t<[50257, 768], bf16, device=cuda:0>) -> !sym.t<[8192, 768], bf16, device=cuda:0>
   func.return %r, %s : !sym.t<[50257, 768], bf16, device=cuda:0>, !sym.t<[8192, 768], bf16, device=cuda:0>
 }
+
+// What a kernel makes is in memory once: the sum that follows reads the padded tensor. An argument is read where it is.
+// CHECK-LABEL: func.func @bias_gradient(
+// CHECK: [[E:%\w+]] = aten.exp(%g)
+// CHECK-NEXT: [[G:%\w+]] = aten.constant_pad_nd([[E]], [0, 7, 0, 0])
+// CHECK: aten.mm([[G]],
+// CHECK-NEXT: [[C:%\w+]] = aten.slice.Tensor([[G]], 1, 0, 50257) : {{.*}} -> !sym.t<[8192, 50257], bf16, strides=[50264, 1], device=cuda:0>
+// CHECK-NEXT: aten.sum.dim_IntList([[C]], [0])
+// CHECK: [[H:%\w+]] = aten.constant_pad_nd(%h, [0, 7, 0, 0])
+// CHECK: aten.mm([[H]],
+// CHECK-NEXT: aten.sum.dim_IntList(%h, [0])
+func.func @bias_gradient(%g: !sym.t<[8192, 50257], bf16, device=cuda:0>, %h: !sym.t<[8192, 50257], bf16, device=cuda:0>, %w: !sym.t<[50257, 768], bf16, device=cuda:0>) -> (!sym.t<[8192, 768], bf16, device=cuda:0>, !sym.t<[50257], bf16, device=cuda:0>, !sym.t<[8192, 768], bf16, device=cuda:0>, !sym.t<[50257], bf16, device=cuda:0>) {
+  %e = aten.exp(%g) : (!sym.t<[8192, 50257], bf16, device=cuda:0>) -> !sym.t<[8192, 50257], bf16, device=cuda:0>
+  %r = aten.mm(%e, %w) : (!sym.t<[8192, 50257], bf16, device=cuda:0>, !sym.t<[50257, 768], bf16, device=cuda:0>) -> !sym.t<[8192, 768], bf16, device=cuda:0>
+  %s = aten.sum.dim_IntList(%e, [0]) : (!sym.t<[8192, 50257], bf16, device=cuda:0>) -> !sym.t<[50257], bf16, device=cuda:0>
+  %p = aten.mm(%h, %w) : (!sym.t<[8192, 50257], bf16, device=cuda:0>, !sym.t<[50257, 768], bf16, device=cuda:0>) -> !sym.t<[8192, 768], bf16, device=cuda:0>
+  %q = aten.sum.dim_IntList(%h, [0]) : (!sym.t<[8192, 50257], bf16, device=cuda:0>) -> !sym.t<[50257], bf16, device=cuda:0>
+  func.return %r, %s, %p, %q : !sym.t<[8192, 768], bf16, device=cuda:0>, !sym.t<[50257], bf16, device=cuda:0>, !sym.t<[8192, 768], bf16, device=cuda:0>, !sym.t<[50257], bf16, device=cuda:0>
+}
 }

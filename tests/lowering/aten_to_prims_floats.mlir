@@ -11,6 +11,17 @@ func.func @on_the_cpu(%x: !sym.t<[8], f32>, %rate: !sym.t<[], f64>) -> !sym.t<[8
   func.return %y : !sym.t<[8], f32>
 }
 
+// CHECK-LABEL: func.func @a_function_of_it
+// CHECK: [[Q:%\w+]] = prims.div {{%\w+}}, %number : !sym.t<[], f64>
+// CHECK-NEXT: [[S:%\w+]] = prims.sqrt [[Q]] : !sym.t<[], f64>
+// CHECK-NEXT: [[F:%\w+]] = prims.convert [[S]] : !sym.t<[], f64> -> !sym.t<[], f32>
+// CHECK: prims.mul
+func.func @a_function_of_it(%x: !sym.t<[8], f32>, %number: !sym.t<[], f64>) -> !sym.t<[8], f32> {
+  %n = aten._local_scalar_dense(%number) : (!sym.t<[], f64>) -> !sym.int<zf0, f64>
+  %y = aten.mul.Tensor(%x, OpaqueUnaryFn_sqrt(FloatTrueDiv(2.0, zf0))) : (!sym.t<[8], f32>) -> !sym.t<[8], f32>
+  func.return %y : !sym.t<[8], f32>
+}
+
 // CHECK-LABEL: func.func @on_a_gpu
 // CHECK-NEXT: aten._local_scalar_dense(%rate)
 // CHECK-NEXT: [[R:%\w+]] = aten._to_copy(%rate, device = "cuda:0") : (!sym.t<[], f64>) -> !sym.t<[], f64, device=cuda:0>

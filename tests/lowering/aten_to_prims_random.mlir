@@ -45,3 +45,15 @@ func.func @wide() -> !sym.t<[8], i64> {
   %a = aten.randint.low(0, 1099511627776, [8]) : () -> !sym.t<[8], i64>
   func.return %a : !sym.t<[8], i64>
 }
+
+// Of a tensor that another one is made like, on another device, nothing but its sizes is read.
+// CHECK-LABEL: func.func @elsewhere(
+// CHECK-NOT: aten.randn_like
+// CHECK-NOT: aten.full_like
+// CHECK: prims.philox
+// CHECK: func.return
+func.func @elsewhere(%x: !sym.t<[s0], c64>) -> (!sym.t<[s0], c64, device=cuda:0>, !sym.t<[s0], f32, device=cuda:0>) {
+  %y = aten.randn_like(%x, device = "cuda:0") : (!sym.t<[s0], c64>) -> !sym.t<[s0], c64, device=cuda:0>
+  %z = aten.full_like(%x, 2.0, dtype = f32, device = "cuda:0") : (!sym.t<[s0], c64>) -> !sym.t<[s0], f32, device=cuda:0>
+  func.return %y, %z : !sym.t<[s0], c64, device=cuda:0>, !sym.t<[s0], f32, device=cuda:0>
+}

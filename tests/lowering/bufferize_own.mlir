@@ -56,7 +56,7 @@ func.func @still_read(%x: !sym.t<[524288], f32>) -> (!sym.t<[], f32>, !sym.t<[52
 // CHECK-NOT: host.arena
 // CHECK: %a = aten.add.Tensor(%x, %y)
 // CHECK-NEXT: host.drop %x
-// CHECK: %c = host.empty : !sym.t<[524288], f32>
+// CHECK: %c = host.empty {beside = 2097152 : i64} : !sym.t<[524288], f32>
 // CHECK-NEXT: host.launch @reverse(%a) outs(%c)
 // CHECK: host.drop %a
 // CHECK-NEXT: %d = host.empty : !sym.t<[524288], f32>
@@ -69,4 +69,21 @@ func.func @at_the_end(%x: !sym.t<[524288], f32>, %y: !sym.t<[524288], f32>) -> !
   %e = loop.launch @twice(%d) sizes [] : (!sym.t<[524288], f32>) -> !sym.t<[524288], f32>
   %f = loop.launch @total(%e) sizes [] : (!sym.t<[524288], f32>) -> !sym.t<[], f32>
   func.return %f : !sym.t<[], f32>
+}
+
+// A result that is recycled says what else is held until the next is made, the function what is held before the first. What
+// was read last by the op before is gone; smaller results are none of those that are recycled, and count.
+// CHECK-LABEL: host.func @beside
+// CHECK-SAME: attributes {lamella.beside = 4194304 : i64}
+// CHECK: %b = host.empty {beside = 4194304 : i64} : !sym.t<[524288], f32>
+// CHECK: host.drop %a
+// CHECK: %d = host.empty {beside = 2097156 : i64} : !sym.t<[524288], f32>
+// CHECK: %e = host.empty : !sym.t<[], f32>
+func.func @beside(%x: !sym.t<[524288], f32> {lamella.name = "x"}) -> (!sym.t<[524288], f32>, !sym.t<[524288], f32>, !sym.t<[], f32>) {
+  %a = aten.cumsum(%x, 0) : (!sym.t<[524288], f32>) -> !sym.t<[524288], f32>
+  %c = aten.flip(%a, [0]) : (!sym.t<[524288], f32>) -> !sym.t<[524288], f32>
+  %b = loop.launch @reverse(%a) sizes [] : (!sym.t<[524288], f32>) -> !sym.t<[524288], f32>
+  %d = loop.launch @reverse(%c) sizes [] : (!sym.t<[524288], f32>) -> !sym.t<[524288], f32>
+  %e = loop.launch @total(%c) sizes [] : (!sym.t<[524288], f32>) -> !sym.t<[], f32>
+  func.return %b, %d, %e : !sym.t<[524288], f32>, !sym.t<[524288], f32>, !sym.t<[], f32>
 }

@@ -115,3 +115,24 @@ loop.kernel @checked(%i: !sym.t<[], i64>) outs(%y: !sym.t<[], i64>) sizes [] gri
   loop.store %0, %y[] : !sym.t<[], i64>
   loop.end
 }
+
+// -----
+
+// What all lanes of an aligned vector share, an element and a condition, is another for the vector beside it.
+// CHECK-LABEL: llvm.func internal @shared.body
+// CHECK:         llvm.load {{.*}} : !llvm.ptr -> f32
+// CHECK:         llvm.load {{.*}} : !llvm.ptr -> f32
+// CHECK:         [[A:%.*]] = llvm.icmp "sge" {{.*}} : i64
+// CHECK:         [[B:%.*]] = llvm.icmp "sge" {{.*}} : i64
+// CHECK-COUNT-2: llvm.select {{.*}} : vector<16xi1>, vector<16xf32>
+loop.kernel @shared(%x: !sym.t<[33], f32>) outs(%y: !sym.t<[1584], f32>) sizes [] grid [] {
+  %zero = arith.constant 0.0 : f32
+  loop.for [d0 = 1584] attributes {vector = "d0", lanes = 16 : i64, unroll = 2 : i64} {
+    %0 = loop.load %x[floordiv(d0, 48)] : !sym.t<[33], f32>
+    %1 = loop.pred [ge(floordiv(d0, 48), 1)]
+    %2 = arith.select %1, %0, %zero : f32
+    loop.store %2, %y[d0] : !sym.t<[1584], f32>
+    loop.yield
+  }
+  loop.end
+}

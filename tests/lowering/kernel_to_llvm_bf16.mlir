@@ -133,3 +133,42 @@ loop.kernel @widen(%x: !sym.t<[64], bf16>) outs(%y: !sym.t<[64], f32>) sizes [] 
   }
   loop.end
 }
+
+// -----
+
+// Vectors of every other element: a shift and a mask make f32 of what is read, what is rounded is put together by a
+// selection of bits, and NaN of bf16 needs no care.
+
+// CHECK-LABEL: @apart.body
+// CHECK:      [[V:%\w+]] = llvm.load {{.*}} {alignment = 2 : i64} : !llvm.ptr -> vector<16xi32>
+// CHECK:      llvm.shl [[V]],
+// CHECK:      llvm.and [[V]],
+// CHECK-NOT:  fixupimm
+// CHECK:      llvm.call_intrinsic "llvm.x86.avx512.vpdpwssd.512"
+// CHECK:      llvm.store {{.*}} : vector<16xi32>, !llvm.ptr
+loop.kernel @apart(%x: !sym.t<[64], bf16>) outs(%y: !sym.t<[64], bf16>) sizes [] grid [] {
+  loop.for [d0 = 64] attributes {vector = "d0", lanes = 16 : i64, unroll = 2 : i64, apart} {
+    %0 = loop.load %x[d0] : !sym.t<[64], bf16>
+    %1 = arith.addf %0, %0 : bf16
+    loop.store %1, %y[d0] : !sym.t<[64], bf16>
+    loop.yield
+  }
+  loop.end
+}
+
+// -----
+
+// That of f32 may have any digits.
+
+// CHECK-LABEL: @floats.body
+// CHECK:      llvm.call_intrinsic "llvm.x86.avx512.mask.fixupimm.ps.512"
+// CHECK:      llvm.call_intrinsic "llvm.x86.avx512.vpdpwssd.512"
+loop.kernel @floats(%x: !sym.t<[64], f32>) outs(%y: !sym.t<[64], bf16>) sizes [] grid [] {
+  loop.for [d0 = 64] attributes {vector = "d0", lanes = 16 : i64, unroll = 2 : i64, apart} {
+    %0 = loop.load %x[d0] : !sym.t<[64], f32>
+    %1 = arith.truncf %0 : f32 to bf16
+    loop.store %1, %y[d0] : !sym.t<[64], bf16>
+    loop.yield
+  }
+  loop.end
+}

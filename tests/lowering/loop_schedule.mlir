@@ -34,7 +34,7 @@ loop.kernel @k(%x: !sym.t<[s0], f32>, %w: !sym.t<[768], bf16>) outs(%y: !sym.t<[
 // -----
 
 // A transpose goes in tiles through scratch, where rows and columns are exchanged in registers. The next tile is fetched
-// ahead, and so are the rows of the tile that is written.
+// ahead, and of what is written too.
 
 // CHECK:      grid [b0 = 16, b1 = 16]
 // CHECK-NEXT:   [[T:%.*]] = loop.scratch : !sym.t<[64, 64], f32>
@@ -43,7 +43,7 @@ loop.kernel @k(%x: !sym.t<[s0], f32>, %w: !sym.t<[768], bf16>) outs(%y: !sym.t<[
 // CHECK-NEXT:     loop.store [[A]], [[T]][-64*b0 + d0, -64*b1 + d1]
 // CHECK:        loop.for [d0 = 64*b0 : 64*b0 + 64, d1 = 64*b1 : 64*b1 + 64] attributes {vector = "d1"
 // CHECK-NEXT:     [[B:%.*]] = loop.load [[T]][-64*b0 + d0, -64*b1 + d1]
-// CHECK-NEXT:     loop.store [[B]], %y[d0, d1] attributes {prefetch = 16384 : i64, level = 2 : i64}
+// CHECK-NEXT:     loop.store [[B]], %y[d0, d1] attributes {prefetch = 256 : i64, level = 2 : i64}
 loop.kernel @k(%x: !sym.t<[1024, 1024], f32>) outs(%y: !sym.t<[1024, 1024], f32>) sizes [] grid [d0 = 1024, d1 = 1024] {
   %0 = loop.load %x[d1, d0] : !sym.t<[1024, 1024], f32>
   loop.store %0, %y[d0, d1] : !sym.t<[1024, 1024], f32>

@@ -18,7 +18,7 @@ from lamella import driver
 from lamella.dialects import tt
 from lamella.dialects.text import parse_module, print_module
 from lamella.frontend.import_fx import import_graph
-from lamella.lowering import attention_call
+from lamella.lowering import aten_fuse_attention, attention_call
 from lamella.lowering.options import Options
 
 
@@ -51,6 +51,8 @@ class Interpreted:
         self.passes = ",".join(name for name in names if not name.startswith(ON_THE_HOST))
         self.kernels: list[list[str]] = []
         """For each kernel, the ops of it."""
+        self.calls = 0
+        """Of torch's kernel."""
 
     def __call__(self, graph: Any, example: Any) -> Any:
         from functorch.compile import make_boxed_func  # pyright: ignore[reportPrivateImportUsage]
@@ -59,6 +61,7 @@ class Interpreted:
         def compiled(inner: Any, _: Any) -> Any:
             imported = import_graph(inner)
             module = tiles.on_gpu(imported.module, self.passes)
+            self.calls = sum(o.name == attention_call.FUSED for o in module.walk())
             self.kernels = [[o.name for o in f.walk()] for f in module.ops if isinstance(f, tt.FuncOp)]
             return make_boxed_func(lambda *args: imported.wrap(lambda x: tiles.Program(module, x).results)(list(args)))
 
@@ -70,14 +73,14 @@ class Interpreted:
         return [n for ops in self.kernels if (n := ops.count("tt.dot"))] == [2]
 
 
-def check(model: Callable[..., Any], *inputs: Tensor, attention: bool = True) -> None:
-    """The result is as near to float64's as twice eager's."""
-    backend = Interpreted(products="auto" if attention else "all")
+def check(model: Callable[..., Any], *inputs: Tensor, attention: bool = True, calls: bool = False) -> None:
+    """The result is as near to float64's as twice eager's. `calls`: torch's kernel is called."""
+    backend = Interpreted(products="auto" if attention or calls else "all")
     with torch.no_grad():
         ours = torch.compile(model, backend=backend, fullgraph=True, dynamic=False)(*inputs)
         exact = model(*(x.double() if x.is_floating_point() else x for x in inputs))
         theirs = model(*inputs)
-    assert backend.are_attention == attention
+    assert backend.are_attention == attention and bool(backend.calls) == calls
     assert ours.dtype is theirs.dtype and ours.shape == theirs.shape
     error = (theirs.double() - exact).nan_to_num().norm()
     slack = 1e-7 if theirs.dtype is torch.float32 else 1e-3
@@ -140,6 +143,16 @@ def capped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def shared(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     times = q.shape[1] // k.shape[1]
     return plain(q, k.repeat_interleave(times, 1), v.repeat_interleave(times, 1))
+
+
+def projected(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Heads as linear layers give them."""
+    q, k, v = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in (q, k, v))
+    return plain(q, k, v).transpose(1, 2).reshape(q.shape[0], q.shape[2], -1)
+
+
+def three(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return torch.bmm((torch.bmm(q, k.transpose(1, 2)) / 5).softmax(-1), v)
 
 
 @pytest.mark.parametrize("model", [plain, in_f32, causal, window, late, alibi, capped])
@@ -253,8 +266,20 @@ def test_call_in_f32(is_causal: bool) -> None:
     module = parse_module(captured.replace("device=meta", "device=cuda:0"))
     driver.run_passes(module, Interpreted().passes)
     ours = tiles.Program(module, args).results[0]
-    exact = F.scaled_dot_product_attention(*(x.double() for x in args), is_causal=is_causal)
+    q, k, v = (x.double() for x in args)
+    exact = F.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
     assert (ours.double() - exact).norm() <= 1e-6 * exact.norm()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("model", [plain, in_f32, projected, three])
+def test_torchs_kernel(model: Callable[..., Any], dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is faster, with nothing but softmax between the products, it is called, in whatever layout."""
+    monkeypatch.setattr(aten_fuse_attention, "is_torchs", lambda *_: True)
+    args = inputs(2, 3, 3, 80, 72, 32, dtype)
+    if model is three:
+        args = [x.flatten(0, 1) for x in args]
+    check(model, *args, attention=False, calls=True)
 
 
 def test_what_is_no_such_kernel() -> None:

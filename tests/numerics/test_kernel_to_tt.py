@@ -18,9 +18,11 @@ from hypothesis import given, settings
 from torch import Tensor
 from xdsl.dialects.builtin import ModuleOp
 
+from lamella.codegen.interpret_aten import run_aten
 from lamella.codegen.interpret_tt import KernelError, launch
-from lamella.codegen.interpreter import run_module
+from lamella.codegen.interpreter import Environment, run_module
 from lamella.dialects import expr, host, prims, tt
+from lamella.dialects.aten import AtenOp
 from lamella.dialects.tensor import TORCH_DTYPES, TensorType
 from lamella.dialects.text import parse_module, print_module
 from lamella.dialects.verify import verify_op
@@ -64,6 +66,7 @@ class Program:
     """A host program run step by step. Fresh memory is full of NaN, or of ones."""
 
     def __init__(self, module: ModuleOp, inputs: Sequence[Tensor]) -> None:
+        self.module = module
         self.kernels = {o.sym_name.data: o for o in module.ops if isinstance(o, tt.FuncOp)}
         (main,) = [o for o in module.ops if isinstance(o, host.FuncOp)]
         self.sizes: dict[str, int] = {}
@@ -100,6 +103,11 @@ class Program:
                 launch(self.kernels[op.callee], buffers, [self._number(n) for n in op.sizes])
             case host.ReturnOp():
                 self.results = [self.values[v] for v in op.values]
+            case AtenOp():
+                known = Environment(self.module, symbols=self.sizes)
+                for res, x in zip(op.results, run_aten(op, [self.values[v] for v in op.operands], known), strict=True):
+                    assert isinstance(res.type, TensorType)
+                    self.values[res] = torch.empty_strided(*self._layout(res.type), dtype=x.dtype).copy_(x)
             case _:
                 raise NotImplementedError(op.name)
 

@@ -351,6 +351,14 @@ def test_updates_of_what_has_a_symbolic_stride() -> None:
     check_call(run, (torch.arange(66, dtype=torch.int32)[::2],), mode="dynamic")
 
 
+@pytest.mark.parametrize("shape", [(3, 1, 8), (1, 1, 1), (2, 1)])
+@pytest.mark.parametrize("order", [2, 1, 3.5, float("inf"), 0])
+def test_the_norm_of_one_element(shape: tuple[int, ...], order: float) -> None:
+    """Its magnitude, also where its square is 0 or infinite."""
+    for number in (1e-30, 1e30, -2.0, 0.0):
+        check_call(lambda x: torch.linalg.vector_norm(x, order, 1), (torch.full(shape, number),))
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_inner_sizes_in_other_words() -> None:
     """A product whose inner dims are equal by a guard."""

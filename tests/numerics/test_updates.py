@@ -135,3 +135,37 @@ def test_index_out_of_range_writes_nothing_outside() -> None:
         with pytest.raises(IndexError):
             compiled(memory[4:8], torch.tensor([1, wrong]), torch.ones(2, 8))
     assert not memory[:4].any() and not memory[8:].any()
+
+
+@pytest.mark.parametrize("repeats", [16, 48, 80, 3])
+def test_vectors_side_by_side_share_nothing(repeats: int) -> None:
+    """What all lanes of a vector share (a number that is repeated, a condition on a row) the next vector need not."""
+    x, rows = torch.arange(33.0 * repeats), torch.arange(33.0)
+
+    def repeated(x: Tensor, rows: Tensor) -> Tensor:
+        y = rows.view(33, 1).expand(33, repeats).reshape(-1) * x
+        y[1::3] += 1
+        return y
+
+    def chosen(x: Tensor, rows: Tensor) -> Tensor:
+        y = x.view(33, repeats)
+        y = torch.cat([y[:1], -y[1:]]).neg().view(-1)
+        y[1::3] += 1
+        return y
+
+    for f in (repeated, chosen):
+        assert torch.equal(torch.compile(f, backend="lamella")(x, rows), f(x, rows))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("step", [1, 2])
+def test_what_was_read_before_complex_numbers_are_written(step: int, dynamic: bool) -> None:
+    """Through the view of their parts, which is a value of its own: a copy of that is made before the write."""
+
+    def f(x: Tensor) -> Tensor:
+        old = x.contiguous() if step == 2 else x.clone()
+        x.index_copy_(0, torch.arange(x.shape[0] - 1, -1, -1), old)
+        return torch.view_as_real(old).reshape(2, -1)
+
+    x, y = (torch.arange(48.0).view(3, 16).to(torch.complex64)[:, ::step] for _ in range(2))
+    assert torch.equal(torch.compile(f, backend="lamella", dynamic=dynamic)(x), f(y)) and torch.equal(x, y)

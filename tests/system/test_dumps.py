@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import html
 import io
 import json
+import logging
+import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -224,3 +227,26 @@ def test_environment_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         folders = sorted((tmp_path / "dump").iterdir())
         assert [p.name for p in folders] == [f"graph_{i}" for i in range(count)]
         assert all(stage_of(p, "host-to-llvm").exists() for p in folders)
+
+
+@pytest.mark.parametrize("where", ["file", "full"])
+def test_a_folder_that_cannot_be_written(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The graph is compiled as ever; one warning, and nothing is left half-written."""
+    folder = tmp_path / "dump"
+    if where == "file":
+        folder.write_text("")
+    else:
+
+        def full(*_args: Any, **_kwargs: Any) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(Path, "write_text", full)
+    x = torch.randn(5)
+    compiled = torch.compile(lambda x: x.exp() + 1, backend="lamella", options={"dump": str(folder), "strict": True})
+    with caplog.at_level(logging.WARNING, "lamella"):
+        torch.testing.assert_close(compiled(x), x.exp() + 1)
+    (said,) = [r.getMessage() for r in caplog.records if r.name == "lamella"]
+    assert said.startswith(f"no dump of a graph in '{folder}' (option dump, or LAMELLA_DUMP): ")
+    assert where == "file" or not any(folder.iterdir())

@@ -92,3 +92,29 @@ def test_rates_that_change(name: str, recorded: bool, monkeypatch: pytest.Monkey
         assert len(recording.numbers) == 2
     else:
         assert gpu.uploaded >= 12
+
+
+def test_short_vectors_are_few_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel of one counts its step and has a loop over the vector."""
+    gpu, compile_module = InterpretedGpu(), driver.compile_module
+
+    def compile(module: Any, _: Any, **__: Any) -> Any:
+        with gpu.used():
+            made = compile_module(parse_module(on_gpu(print_module(module))), Options(target="sm_90", cache=False))
+            made.graph.function()  # type: ignore[union-attr]
+        return made
+
+    monkeypatch.setattr(driver, "compile_module", compile)
+    start = [torch.randn(64) for _ in range(16)]
+    params = [[nn.Parameter(t.clone()) for t in start] for _ in range(2)]
+    optimizers = [torch.optim.AdamW(p, 0.01, foreach=True) for p in params]
+    optimizers[1].param_groups[0]["capturable"] = True
+    step: Any = torch.compile(optimizers[1].step, backend=driver.lamella, options={"cache": False})
+    for _ in range(3):
+        for ps in zip(*params, strict=True):
+            ps[0].grad = ps[1].grad = torch.randn(64)
+        optimizers[0].step()
+        gpu.launches.clear()
+        step()
+        torch.testing.assert_close(params[1], params[0], rtol=1e-5, atol=1e-6)
+    assert len(gpu.launches) <= 4

@@ -1,6 +1,6 @@
-builtin.module attributes {lamella.hints = {s27 = 8 : i64, s77 = 2 : i64}, lamella.decisions = ["@fused_to_copy_pow_mean_rsqrt_0: fused mul #2 with mean (sum) #1: saves 16.5 KB of 120 KB"]} {
+builtin.module attributes {lamella.hints = {s27 = 8 : i64, s77 = 2 : i64}, lamella.decisions = ["@fused_to_copy_pow_mean_rsqrt_0: fused mul #2 with mean (sum) #1: saves 16.5 KB of 79.1 KB"]} {
   loop.kernel @fused_to_copy_pow_mean_rsqrt_0(%x0: !sym.t<[s0*s1, 512], bf16>, %x1: !sym.t<[512], bf16>) outs(%y0: !sym.t<[s0*s1, 512], bf16>) sizes [s0, s1] grid [d0 = s0*s1] attributes {ops = ["aten._to_copy", "aten.pow.Tensor_Scalar", "aten.mean.dim", "aten.add.Tensor", "aten.rsqrt", "aten.mul.Tensor"], bytes = #loop.index<[2048*s0*s1 + 1024]>, flops = #loop.index<[5123*s0*s1]>, grain = 12 : i64} {
-    %0 = loop.for [d2 = 512] reduce [add] attributes {vector = "d2", lanes = 16 : i64, unroll = 4 : i64} {
+    %0 = loop.for [d2 = 512] reduce [add] attributes {vector = "d2", lanes = 16 : i64, unroll = 4 : i64, apart} {
       %1 = loop.load %x0[d0, d2] : !sym.t<[s0*s1, 512], bf16>
       %2 = arith.extf %1 : bf16 to f32
       %3 = arith.mulf %2, %2 : f32
@@ -11,7 +11,7 @@ builtin.module attributes {lamella.hints = {s27 = 8 : i64, s77 = 2 : i64}, lamel
     %6 = arith.constant 1.000000e-06 : f32
     %7 = arith.addf %5, %6 : f32
     %8 = math.rsqrt %7 : f32
-    loop.for [d2 = 512] attributes {vector = "d2", lanes = 16 : i64, unroll = 2 : i64} {
+    loop.for [d2 = 512] attributes {vector = "d2", lanes = 16 : i64, unroll = 2 : i64, apart} {
       %9 = loop.load %x0[d0, d2] : !sym.t<[s0*s1, 512], bf16>
       %10 = arith.extf %9 : bf16 to f32
       %11 = arith.mulf %10, %8 : f32

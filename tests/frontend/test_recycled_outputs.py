@@ -1,0 +1,88 @@
+"""Outputs are recycled, and let go where a program takes memory beside them, never while somebody holds them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lamella.codegen.runtime_support import recycled_bytes, release_memory
+
+
+@pytest.fixture(autouse=True)
+def clean() -> Iterator[None]:
+    torch._dynamo.reset()
+    release_memory()
+    yield
+    release_memory()
+
+
+class Net(nn.Module):
+    """Saved tensors, gradients and results of 1 MiB and more, with calls that make tensors of their own between them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(64, 128, 3, padding=1)
+        self.up, self.down = nn.Linear(256, 1024), nn.Linear(1024, 256)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        h = F.gelu(self.conv(x))
+        return self.down(F.gelu(self.up(h)).cumsum(-1) * 0.01), h
+
+
+def _gradients(net: nn.Module) -> list[Tensor]:
+    return [p.grad for p in net.parameters() if p.grad is not None]
+
+
+def test_steps_whose_results_are_held() -> None:
+    torch.manual_seed(0)
+    net, held = Net(), list[tuple[Tensor, Tensor]]()
+    compiled = torch.compile(net, backend="lamella")
+    for step in range(4):
+        x = torch.randn(4, 64, 256, requires_grad=True)
+        net.zero_grad(set_to_none=True)
+        y, h = compiled(x)
+        y.square().mean().backward(retain_graph=True)
+        y.square().mean().backward()  # adds the same again to what the first one has made
+        assert x.grad is not None
+        ours = [y.detach(), h.detach()[1:], x.grad, *_gradients(net)]
+        net.zero_grad(set_to_none=True)
+        given = x.detach().clone().requires_grad_()
+        y, h = net(given)
+        (2 * y.square().mean()).backward()
+        assert given.grad is not None
+        for a, b in zip(ours, [y, h[1:], given.grad, *_gradients(net)], strict=True):
+            torch.testing.assert_close(a, b)
+        held += [(t, t.clone()) for t in ours[step % 2 :: 2]]  # the others are recycled
+    assert recycled_bytes() > 0
+    for t, before in held:
+        assert torch.equal(t, before)
+
+
+def test_threads_that_share_the_pool() -> None:
+    def twice(x: Tensor) -> Tensor:
+        return F.gelu(x.cumsum(0) * 0.0) + x * 2
+
+    compiled, wrong = torch.compile(twice, backend="lamella"), list[object]()
+    compiled(torch.ones(512, 512))
+
+    def work(k: int) -> None:
+        last = compiled(torch.full((512, 512), float(k)))
+        for i in range(1, 40):
+            value = float(k * 1000 + i)
+            now = compiled(torch.full((512, 512), value))
+            before = 2.0 * (k if i == 1 else k * 1000 + i - 1)
+            if not (torch.all(now == 2 * value) and torch.all(last == before)):
+                wrong.append((k, i))
+            last = now if i % 3 else now[:]
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(1, 5)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert wrong == []

@@ -1,0 +1,116 @@
+// RUN: lamella-opt %s --split-input-file -p 'aten-outline{least=2}' | filecheck %s
+// RUN: lamella-opt %s --split-input-file -p 'aten-outline{least=2},aten-to-prims,prims-canonicalize,prims-to-loop,loop-fuse,inline-calls' | filecheck %s --check-prefix KERNEL
+
+// Functions begin at products, and have what follows them up to the next layer's: the sum and its relu are one kernel.
+// The size that a literal has is that of an argument.
+// CHECK: func.func @main
+// CHECK-NEXT: %0 = aten.relu(%x)
+// CHECK-NEXT: %1, %2 = flow.call(%0, %u, %x, %n) callee @repeated_0
+// CHECK-NEXT: %3, %4 = flow.call(%2, %v, %1, %n) callee @repeated_0
+// CHECK-NEXT: %5 = aten.mm(%4, %w)
+// CHECK: func.func private @repeated_0(%0: {{.*}}, %u: {{.*}}, %x: {{.*}}, %n: !sym.t<[s0, s1], f32>)
+// CHECK-NEXT: %1 = aten.mm(%0, %u)
+// CHECK-NEXT: %2 = aten.mul.Scalar(%1, s1)
+// CHECK-NEXT: %3 = aten.add.Tensor(%x, %2)
+// CHECK-NEXT: %4 = aten.relu(%3)
+// CHECK-NEXT: func.return %3, %4
+// KERNEL: loop.kernel @relu_0
+// KERNEL: loop.kernel @fused_mul_add_1
+// KERNEL: loop.kernel @fused_mul_add_relu_2
+// KERNEL: func.func @main
+// KERNEL: aten.mm(%{{.*}}, %u)
+// KERNEL-NEXT: {{.*}} = loop.launch @fused_mul_add_relu_2
+// KERNEL-NEXT: {{.*}} = aten.mm(%{{.*}}, %v)
+// KERNEL-NEXT: {{.*}} = loop.launch @fused_mul_add_relu_2
+// KERNEL: func.return
+builtin.module {
+  func.func @main(%x: !sym.t<[4, 8], f32>, %n: !sym.t<[s0, s1], f32>, %u: !sym.t<[8, 8], f32>, %v: !sym.t<[8, 8], f32>, %w: !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32> {
+    %0 = aten.relu(%x) : (!sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %1 = aten.mm(%0, %u) : (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32>
+    %2 = aten.mul.Scalar(%1, s1) : (!sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %3 = aten.add.Tensor(%x, %2) : (!sym.t<[4, 8], f32>, !sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %4 = aten.relu(%3) : (!sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %5 = aten.mm(%4, %v) : (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32>
+    %6 = aten.mul.Scalar(%5, s1) : (!sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %7 = aten.add.Tensor(%3, %6) : (!sym.t<[4, 8], f32>, !sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %8 = aten.relu(%7) : (!sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %9 = aten.mm(%8, %w) : (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32>
+    %10 = aten.mul.Scalar(%9, s1) : (!sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %11 = aten.add.Tensor(%7, %10) : (!sym.t<[4, 8], f32>, !sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    func.return %11 : !sym.t<[4, 8], f32>
+  }
+}
+
+// -----
+
+// What a kernel makes and sums up is not parted: no function begins at the products, which come before the sum.
+// CHECK: func.func @main
+// CHECK-NOT: flow.call
+// KERNEL: func.func @main
+builtin.module {
+  func.func @main(%x: !sym.t<[4, 8], f32>, %u: !sym.t<[8, 8], f32>, %v: !sym.t<[8, 8], f32>, %w: !sym.t<[8, 8], f32>) -> (!sym.t<[4, 8], f32>, !sym.t<[8], f32>, !sym.t<[8], f32>, !sym.t<[8], f32>) {
+    %0 = aten.cos(%x) : (!sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %1 = aten.mm(%0, %u) : (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32>
+    %2 = aten.sum.dim_IntList(%0, [0]) : (!sym.t<[4, 8], f32>) -> !sym.t<[8], f32>
+    %3 = aten.cos(%1) : (!sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %4 = aten.mm(%3, %v) : (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32>
+    %5 = aten.sum.dim_IntList(%3, [0]) : (!sym.t<[4, 8], f32>) -> !sym.t<[8], f32>
+    %6 = aten.cos(%4) : (!sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %7 = aten.mm(%6, %w) : (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32>
+    %8 = aten.sum.dim_IntList(%6, [0]) : (!sym.t<[4, 8], f32>) -> !sym.t<[8], f32>
+    func.return %7, %2, %5, %8 : !sym.t<[4, 8], f32>, !sym.t<[8], f32>, !sym.t<[8], f32>, !sym.t<[8], f32>
+  }
+}
+
+// -----
+
+// Views that layers share are made in the function, those of arguments that leave where it is called.
+// CHECK: func.func @main
+// CHECK: flow.call(%u, %x, %m)
+// CHECK-NEXT: aten.t(%u)
+// CHECK-NEXT: flow.call(%v, %{{[0-9]+}}, %m)
+// CHECK-NEXT: aten.t(%v)
+// CHECK: func.func private @repeated_0(%u: {{.*}}, %x: {{.*}}, %m: !sym.t<[8], f32>)
+// CHECK-NEXT: aten.unsqueeze(%m, 0)
+// CHECK-NEXT: aten.t(%u)
+// CHECK-NEXT: aten.mm
+// CHECK-NEXT: aten.add.Tensor
+// CHECK-NEXT: func.return
+// KERNEL: func.func @main
+builtin.module {
+  func.func @main(%x: !sym.t<[4, 8], f32>, %m: !sym.t<[8], f32>, %u: !sym.t<[8, 8], f32>, %v: !sym.t<[8, 8], f32>) -> (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32, strides=[1, 8]>, !sym.t<[8, 8], f32, strides=[1, 8]>) {
+    %0 = aten.unsqueeze(%m, 0) : (!sym.t<[8], f32>) -> !sym.t<[1, 8], f32>
+    %1 = aten.t(%u) : (!sym.t<[8, 8], f32>) -> !sym.t<[8, 8], f32, strides=[1, 8]>
+    %2 = aten.mm(%x, %1) : (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32, strides=[1, 8]>) -> !sym.t<[4, 8], f32>
+    %3 = aten.add.Tensor(%2, %0) : (!sym.t<[4, 8], f32>, !sym.t<[1, 8], f32>) -> !sym.t<[4, 8], f32>
+    %4 = aten.t(%v) : (!sym.t<[8, 8], f32>) -> !sym.t<[8, 8], f32, strides=[1, 8]>
+    %5 = aten.mm(%3, %4) : (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32, strides=[1, 8]>) -> !sym.t<[4, 8], f32>
+    %6 = aten.add.Tensor(%5, %0) : (!sym.t<[4, 8], f32>, !sym.t<[1, 8], f32>) -> !sym.t<[4, 8], f32>
+    func.return %6, %1, %4 : !sym.t<[4, 8], f32>, !sym.t<[8, 8], f32, strides=[1, 8]>, !sym.t<[8, 8], f32, strides=[1, 8]>
+  }
+}
+
+// -----
+
+// Numbers that are drawn, and marked products, which are kernels: nothing is done.
+// CHECK: func.func @main
+// CHECK-NOT: flow.call
+// KERNEL: func.func @main
+builtin.module {
+  func.func @main(%x: !sym.t<[4, 8], f32>, %u: !sym.t<[8, 8], f32>, %v: !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32> {
+    %0 = aten.mm(%x, %u) : (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32>
+    %1 = aten.rand_like(%0) : (!sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %2 = aten.mul.Tensor(%0, %1) : (!sym.t<[4, 8], f32>, !sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %3 = aten.mm(%2, %v) : (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32>
+    %4 = aten.rand_like(%3) : (!sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %5 = aten.mul.Tensor(%3, %4) : (!sym.t<[4, 8], f32>, !sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    func.return %5 : !sym.t<[4, 8], f32>
+  }
+  func.func @marked(%x: !sym.t<[4, 8], f32>, %u: !sym.t<[8, 8], f32>, %v: !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32> {
+    %0 = aten.mm(%x, %u) {lamella.product = "generated"} : (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32>
+    %1 = aten.relu(%0) : (!sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %2 = aten.mm(%1, %v) {lamella.product = "generated"} : (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32>
+    %3 = aten.relu(%2) : (!sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    func.return %3 : !sym.t<[4, 8], f32>
+  }
+}
