@@ -176,11 +176,20 @@ class Rebuild:
         view.results[0].name_hint = old.name_hint
         return view.results[0]
 
-    def used_views(self, storages: Iterable[SSAValue]) -> list[SSAValue]:
-        """The old views over these new values that are not materialised, and used by this op or a later one."""
-        known = dict.fromkeys(k for s in storages for k in (s, self._storage.get(s, s)))
-        found = dict.fromkeys(v for s in known for v in self._views.get(s, ()))
+    def used_views(self, written: Iterable[SSAValue]) -> list[SSAValue]:
+        """The old views that are not materialised and are used by this op or a later one: all over these new values,
+        and of what these are views of those that do not lie there, copies in the program among them.
+        """
+        found: dict[SSAValue, None] = {}
+        for v in written:
+            found.update(dict.fromkeys(self._views.get(v, ())))
+            if (around := self._storage.get(v, v)) is not v:
+                found.update((w, None) for w in self._views.get(around, ()) if not self._lies_there(w))
         return [v for v in found if v not in self._values and self._last_uses.get(v, -1) >= self.position]
+
+    def _lies_there(self, old: SSAValue) -> bool:
+        access = self._accesses.get(old)
+        return access is None or (not access.copied and alias(access, tensor_type(old)) is not None)
 
     # Nests
 

@@ -130,3 +130,24 @@ func.func @main(%x: !sym.t<[4, 2], f32>) -> (!sym.t<[4], c64>, !sym.t<[4], c64>)
 // CHECK-NEXT: %[[C:.*]] = loop.nest [d0 = 4, d1 = 2] {
 // CHECK-NEXT: loop.load %[[N]][d0, d1]
 // CHECK: aten.view_as_complex(%[[C]])
+
+// -----
+// A write through a part of a copy is seen where the copy is read through another view; a copy of it made before is not.
+
+func.func @main(%x: !sym.t<[20], f32>, %y: !sym.t<[2, 5], f32>) -> (!sym.t<[4, 5], f32>, !sym.t<[20], f32>) {
+  %c = prims.convert %x : !sym.t<[20], f32>
+  %r = prims.reshape %c : !sym.t<[20], f32> -> !sym.t<[4, 5], f32>
+  %p = prims.slice %r {start = [2, 0], stop = [4, 5], step = [1, 1]} : !sym.t<[4, 5], f32> -> !sym.t<[2, 5], f32>
+  %before = prims.convert %c : !sym.t<[20], f32>
+  %w = aten.copy_(%p, %y) : (!sym.t<[2, 5], f32>, !sym.t<[2, 5], f32>) -> !sym.t<[2, 5], f32>
+  %n = prims.neg %r : !sym.t<[4, 5], f32>
+  %m = prims.neg %before : !sym.t<[20], f32>
+  func.return %n, %m : !sym.t<[4, 5], f32>, !sym.t<[20], f32>
+}
+// CHECK: %c = loop.nest
+// CHECK: %p = loop.view %c offset [10]
+// CHECK: %before = loop.nest
+// CHECK: aten.copy_(%p, %y)
+// CHECK-NEXT: %n = loop.nest
+// CHECK-NEXT: loop.load %c[5*d0 + d1]
+// CHECK: loop.load %before[d0]
