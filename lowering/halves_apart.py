@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from xdsl.dialects import arith, llvm
-from xdsl.dialects.builtin import f32, i16, i32
+from xdsl.dialects.builtin import f32, f64, i16, i32
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects.loop import KernelOp, LoadOp, ScratchOp, body_ops
+from ..dialects.loop_scalar import FnOp
 from ..dialects.tensor import TensorType
 from .half_floats import bf16_on_top
 from .llvm_builder import FunctionBuilder
+from .vector_math import CALLED
 
 HIGH = 0xFFFF0000
 """The half of 32 bits that a bf16 is of its f32."""
@@ -62,7 +64,7 @@ class Apart:
 
 
 def only_bf16(kernel: KernelOp) -> bool:
-    """Whether all NaN of a kernel are those of bf16 or arithmetic's own, which end in zeros."""
+    """Whether all NaN of a kernel are those of bf16 or arithmetic's own, which end in zeros; SLEEF's are all ones."""
     return not any(_may_be_strange(o) for o in body_ops(kernel.body))
 
 
@@ -70,4 +72,8 @@ def _may_be_strange(op: Operation) -> bool:
     if isinstance(op, LoadOp) and not isinstance(op.source.owner, ScratchOp):
         dtype = cast(TensorType, op.source.type).dtype
         return dtype != "bf16" and dtype[0] not in "iu"
-    return isinstance(op, arith.BitcastOp)
+    function = op.fn.data if isinstance(op, FnOp) else op.name.partition("math.")[2]
+    return isinstance(op, arith.BitcastOp) or function in _CALLED or (bool(function) and op.results[0].type == f64)
+
+
+_CALLED = CALLED | {"powf", "cbrt"}

@@ -24,9 +24,6 @@ def load_apart(body: KernelBody, op: LoadOp) -> tuple[SSAValue, ...] | None:
     assert lanes is not None
     type = cast(TensorType, op.source.type)
     element, n = Element.of(type), lanes.lanes
-    at = body.lane_index(0, op.indices)
-    if all(at.step(e) == 0 for e in op.index):
-        return None
     other = None if op.other is None else body.code.literal(op.other)
     invariant = op.source in body.read_only and not op.indices
     found: list[SSAValue] = []
@@ -34,6 +31,8 @@ def load_apart(body: KernelBody, op: LoadOp) -> tuple[SSAValue, ...] | None:
         at = body.lane_index(k, op.indices)
         mask = body.mask_of(op, k, at)
         pointer, step = at.address(body.pointers[op.source], type, tuple(op.index), element.memory)
+        if step == 0:
+            return None
         if step != 1 or (mask is not None and lanes_of(mask) > 1) or type.dtype not in ("f32", "bf16"):
             raise KernelError(f"{op.name} in a loop that is apart")
         if k == 0:

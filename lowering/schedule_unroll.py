@@ -10,10 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, IntegerAttr, IntegerType, f32, i1, i32, i64
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BFloat16Type,
+    Float16Type,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    f32,
+    i1,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects.expr import Dim
@@ -95,7 +106,8 @@ class _Window:
             values = self._point(at)
             new = [[self._wide(v), self._number(n)] if k.startswith("arg") else [self._wide(v)]
                    for k, v in zip(kinds, values, strict=True)]  # fmt: skip
-            states = [self._joined(*x) for x in zip(kinds, states, new, strict=True)] if states else new
+            states = states or [self._before(*x) for x in zip(kinds, new, strict=True)]
+            states = [self._joined(*x) if x[1] else x[2] for x in zip(kinds, states, new, strict=True)]
         for result, state in zip(self.loop.results, states, strict=True):
             result.replace_all_uses_with(self._narrow(state[-1], result.type))
         self.loop.detach()
@@ -119,6 +131,12 @@ class _Window:
         block = self.loop.parent
         assert block is not None
         return block
+
+    def _before(self, kind: str, first: list[SSAValue]) -> list[SSAValue]:
+        """What a state is before its first value, where that makes a difference: a sum of -0.0 alone is 0.0."""
+        if kind != "add" or isinstance(type := first[0].type, IntegerType):
+            return []
+        return [self._insert(arith.ConstantOp(FloatAttr(0.0, cast("AnyFloat", type))))]
 
     def _joined(self, kind: str, state: list[SSAValue], new: list[SSAValue]) -> list[SSAValue]:
         """A state with one more value. The best so far stays where the new one is only equal, or both are NaN."""

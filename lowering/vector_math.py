@@ -66,6 +66,9 @@ MATH: Mapping[str, Function] = {
 }
 """Every function there is, on `Value`s of one type."""
 
+CALLED = frozenset(FUNCTIONS) - {*_WRITTEN, "erf", "asinh", "acosh"} | {"erfinv", "digamma"}
+"""Functions that calls are made for in f32 too: their NaN may have any bits."""
+
 
 class VectorMath:
     """Math functions, written where `emit` appends ops. `target` decides on FMA, AVX-512 and the width of calls."""

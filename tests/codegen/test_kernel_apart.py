@@ -106,6 +106,37 @@ loop.kernel @k(%a: !sym.t<[s0], bf16>, %s: !sym.t<[], bf16>) outs(%b: !sym.t<[s0
     assert torch.equal(result.view(torch.int16), expected.view(torch.int16))
 
 
+@pytest.mark.parametrize("target", ALL)
+def test_a_dim_of_stride_0_is_what_all_lanes_share(target: str) -> None:
+    text = f"""
+loop.kernel @k(%a: !sym.t<[3, 64], bf16, strides=[1, 0]>) outs(%b: !sym.t<[3, 64], bf16>) sizes [] grid [d0 = 3] {{
+  loop.for [d1 = 64] {apart(target, dim="d1")} {{
+    %x = loop.load %a[d0, d1] : !sym.t<[3, 64], bf16, strides=[1, 0]>
+    %0 = arith.addf %x, %x : bf16
+    loop.store %0, %b[d0, d1] : !sym.t<[3, 64], bf16>
+    loop.yield
+  }}
+  loop.end
+}}"""
+    x, result = torch.tensor([1.0, -2.5, 3.0]).bfloat16()[:, None].expand(3, 64), torch.empty(3, 64).bfloat16()
+    assert run(text, [x, result], [], target) == 0
+    assert torch.equal(result, x + x)
+
+
+# of those that are called NaN may be of ones alone, which must not be rounded to 0
+NOT_NUMBERS = ("sin", "cos", "tan", "sinh", "cosh", "atanh", "sinc", "erfinv", "lgamma", "asin", "exp", "log", "tanh")
+
+
+@pytest.mark.parametrize("target", ["", "avx2"] if HOST.vector_bits >= 256 else [""])
+@pytest.mark.parametrize("name", NOT_NUMBERS)
+def test_nan_of_functions(name: str, target: str) -> None:
+    torch._dynamo.reset()
+    x = torch.tensor([torch.nan, torch.inf, -torch.inf, 2.0, -2.0, 0.5, 0.0, -0.0]).bfloat16().repeat(16)
+    f = getattr(torch, name)
+    result = lamella.compile(lambda x: f(x), fullgraph=True, options={"target": target} if target else {})(x)
+    assert torch.equal(result.isnan(), f(x).isnan())
+
+
 def rms(x: Tensor, w: Tensor) -> Tensor:
     h = x.float()
     return (h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype) * w

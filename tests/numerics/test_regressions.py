@@ -377,3 +377,18 @@ def test_singular_matrix_raises(cache: bool) -> None:
     torch.testing.assert_close(inverse(x), torch.linalg.inv(x))
     with pytest.raises(torch._C._LinAlgError, match="singular"):
         inverse(torch.zeros(3, 3))
+
+
+def test_sums_of_negative_zeros() -> None:
+    """As eager's, that begin at 0.0: also of a few rows, which are added without a loop."""
+    torch._dynamo.reset()
+    sums = torch.compile(lambda x: x.sum(0), backend="lamella")
+    for dtype in (torch.float32, torch.bfloat16):
+        assert not sums(-torch.zeros(16, 80, dtype=dtype)).signbit().any()
+
+
+def test_signs_are_laid_out_as_sums_are() -> None:
+    torch._dynamo.reset()
+    x, y = torch.randn(5, 3).t(), torch.randn(3, 5)
+    ours = torch.compile(torch.copysign, backend="lamella")(x, y)
+    assert torch.equal(ours, torch.copysign(x, y)) and ours.stride() == (1, 3)
