@@ -2,8 +2,9 @@
 
 An entry is written to a temporary file and renamed, so that readers and concurrent writers see all of it or none; a
 damaged one counts as absent and is removed. Where the disk is full or the directory cannot be written, work goes on
-without the cache, with one warning. The directory is `LAMELLA_CACHE_DIR`, else the user's cache directory; its size is
-held near `LAMELLA_CACHE_SIZE` (2G) by dropping what was used longest ago.
+without the cache, with one warning; who asks about the cache itself (`stats`, `clear`, `verify`) gets the error. The
+directory is `LAMELLA_CACHE_DIR`, else the user's cache directory; its size is held near `LAMELLA_CACHE_SIZE` (2G) by
+dropping what was used longest ago.
 """
 
 import hashlib
@@ -94,21 +95,28 @@ class Cache:
             return
         path = self._path(kind, key)
         temporary = path.with_name(f"{_TEMPORARY}{os.getpid()}-{threading.get_ident()}-{uuid.uuid4().hex}")
+        made = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            made = True
             temporary.write_bytes(_MAGIC + hashlib.sha256(data).digest() + data)
             os.replace(temporary, path)
         except OSError as error:
-            self._warn(f"cannot write {path.parent}: {error.strerror or error}")
+            if not (made and isinstance(error, FileNotFoundError)):  # else somebody has cleared the cache meanwhile
+                self._warn(f"cannot write {path.parent}: {error.strerror or error}")
             with suppress(OSError):
                 temporary.unlink()
             return
         # On average one sweep per sixteenth of the limit that is written, by whichever processes write it.
         if random.random() * self.limit < 16 * len(data):
-            self.evict()
+            with suppress(OSError):
+                self.evict()
 
     def evict(self) -> int:
-        """Removes what was used longest ago until a tenth of the limit is free, and abandoned files; bytes removed."""
+        """Removes what was used longest ago until a tenth of the limit is free, and abandoned files; bytes removed.
+
+        Raises OSError where the directory cannot be read.
+        """
         files = sorted(self._files(temporary=True), key=lambda f: f[1])
         total = sum(size for _, _, size in files)
         removed = 0
@@ -121,7 +129,7 @@ class Cache:
         return removed
 
     def stats(self) -> CacheStats:
-        """Entries and bytes by kind."""
+        """Entries and bytes by kind. Raises OSError where the directory cannot be read."""
         found = CacheStats(self.directory, self.limit, hits=self._hits, misses=self._misses)
         for path, _, size in self._files():
             kind = path.parents[1].name
@@ -130,23 +138,31 @@ class Cache:
         return found
 
     def clear(self) -> int:
-        """Removes every entry; how many there were."""
+        """Removes every entry; how many there were. Raises OSError, with the rest removed, if one could not be."""
         count = 0
+        failed: OSError | None = None
         for path, _, _ in list(self._files(temporary=True)):
-            with suppress(OSError):
-                path.unlink()
+            try:
+                path.unlink(missing_ok=True)
                 count += not path.name.startswith(_TEMPORARY)
+            except OSError as error:
+                failed = error
+        if failed is not None:
+            raise failed
         return count
 
     def verify(self) -> list[Path]:
-        """Reads every entry and removes the damaged ones, which are given."""
+        """Reads every entry and removes the damaged ones, which are given. Raises OSError for one that cannot be read
+        or removed.
+        """
         damaged: list[Path] = []
         for path, used, _ in list(self._files()):
-            if self._read(path) is None:
-                damaged.append(path)
-            else:
-                with suppress(OSError):
-                    os.utime(path, (used, used))  # being verified is not being used
+            with suppress(FileNotFoundError):  # another process has dropped it
+                if _content(path.read_bytes()) is None:
+                    path.unlink()
+                    damaged.append(path)
+                else:
+                    os.utime(path, (used, used))
         return damaged
 
     def _path(self, kind: str, key: str) -> Path:
@@ -162,17 +178,22 @@ class Cache:
         except OSError as error:
             self._warn(f"cannot read {path}: {error.strerror or error}")
             return None
-        data = raw[_HEADER:]
-        if raw[:_HEADER] != _MAGIC + hashlib.sha256(data).digest():
-            with suppress(OSError):
-                path.unlink()
-            return None
+        data = _content(raw)
         with suppress(OSError):
-            os.utime(path)
+            if data is None:
+                path.unlink()
+            else:
+                os.utime(path)
         return data
 
     def _files(self, temporary: bool = False) -> Iterator[tuple[Path, float, int]]:
-        """Path, time of last use and size of each entry. Files of others in the directory are let be."""
+        """Path, time of last use and size of each entry. Files of others in the directory are let be. Raises OSError
+        for a directory that is none or cannot be read; one that is not there is empty.
+        """
+        try:
+            os.scandir(self.directory).close()
+        except FileNotFoundError:
+            return
         for path in self.directory.glob("*/??/*"):
             if path.name.startswith(_TEMPORARY) and not temporary:
                 continue
@@ -186,13 +207,19 @@ class Cache:
             warnings.warn(f"lamella compiles without its disk cache: {message}", RuntimeWarning, stacklevel=3)
 
 
+def _content(raw: bytes) -> bytes | None:
+    """What was put into a file; None for one that is not whole."""
+    data = raw[_HEADER:]
+    return data if raw[:_HEADER] == _MAGIC + hashlib.sha256(data).digest() else None
+
+
 @cache
 def _cache(directory: str, limit: int) -> Cache:
-    return Cache(Path(directory), limit)
+    return Cache(Path(directory).absolute(), limit)
 
 
 def default_cache() -> Cache:
-    """The cache the environment asks for; one object per directory and size."""
+    """The cache the environment asks for; one object per directory and size. Raises CodegenError."""
     directory = os.environ.get("LAMELLA_CACHE_DIR")
     if not directory:
         from platformdirs import user_cache_dir
@@ -202,10 +229,14 @@ def default_cache() -> Cache:
 
 
 def parse_size(text: str) -> int:
-    """Bytes of `4096`, `512M` or `2G`. Raises CodegenError for anything else."""
-    if (found := re.fullmatch(r"\s*(\d+)\s*([KMGT]?)i?B?\s*", text, re.IGNORECASE)) is None:
-        raise CodegenError(f"LAMELLA_CACHE_SIZE is {text!r}, not a size such as 512M or 2G")
-    return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[found[2].upper()]
+    """Bytes of `4096`, `512M` or `1.5G`. Raises CodegenError for anything else."""
+    size = r"\s*(\d{1,15})(?:\.(\d{1,15}))?\s*([KMGT]?)i?B?\s*"
+    if (found := re.fullmatch(size, text, re.ASCII | re.IGNORECASE)) is None:
+        remedy = "set it to a size such as 512M or 2G, to 0 for no cache, or unset it"
+        raise CodegenError(f"LAMELLA_CACHE_SIZE is {text!r}, which is no size: {remedy}")
+    unit = 1 << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[found[3].upper()]
+    decimals = found[2] or ""
+    return int(found[1] + decimals) * unit // 10 ** len(decimals)
 
 
 def cached_objects(texts: Sequence[str], target: CpuTarget, cache: Cache | None = None) -> list[bytes]:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from .source import Arguments, boundary
+from ..dialects.user_error import LamellaError
+from .source import Arguments, boundary, reason
+
+if TYPE_CHECKING:
+    from ..codegen.cache import Cache
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("opt", help="run passes over a module (lamella-opt)", add_help=False)
     commands.add_parser("run", help="execute a module (lamella-run)", add_help=False)
     cache = commands.add_parser("cache", help="the cache on disk")
-    cache.add_argument("action", choices=("show", "verify", "clear"), nargs="?", default="show")
+    cache.add_argument("action", choices=tuple(_ACTIONS), nargs="?", default="show")
     commands.add_parser("target", help="what is known of this machine")
     return parser
 
@@ -46,20 +51,36 @@ def _cache(action: str) -> int:
     from ..codegen.cache import default_cache
 
     cache = default_cache()
-    if action == "clear":
-        print(f"removed {cache.clear()} entries from {cache.directory}")
-        return 0
-    if action == "verify":
-        damaged = cache.verify()
-        for path in damaged:
-            print(f"damaged, removed: {path}")
-        print(f"{len(damaged)} damaged entries in {cache.directory}")
-        return 1 if damaged else 0
+    try:
+        return _ACTIONS[action](cache)
+    except OSError as error:
+        inside = error.filename not in (None, str(cache.directory))
+        at = f" at {error.filename}" if inside else "; LAMELLA_CACHE_DIR says which folder it is"
+        raise LamellaError(f"the cache in {cache.directory}: {reason(error)}{at}") from None
+
+
+def _show(cache: Cache) -> int:
     stats = cache.stats()
     print(f"{stats.directory}: {sum(stats.bytes.values()) / 2**20:.1f} of {stats.limit / 2**20:.0f} MiB")
     for kind, count in sorted(stats.entries.items()):
         print(f"  {kind:8} {count:6} entries {stats.bytes[kind] / 2**20:9.1f} MiB")
     return 0
+
+
+def _verify(cache: Cache) -> int:
+    damaged = cache.verify()
+    for path in damaged:
+        print(f"damaged, removed: {path}")
+    print(f"{len(damaged)} damaged entries in {cache.directory}")
+    return 1 if damaged else 0
+
+
+def _clear(cache: Cache) -> int:
+    print(f"removed {cache.clear()} entries from {cache.directory}")
+    return 0
+
+
+_ACTIONS: dict[str, Callable[[Cache], int]] = {"show": _show, "verify": _verify, "clear": _clear}
 
 
 def _target() -> int:

@@ -183,8 +183,64 @@ def test_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     assert (default_cache().directory, default_cache().limit) == (tmp_path, 3072)
     assert default_cache() is default_cache()
     assert parse_size("2G") == 2 << 30 and parse_size("512 MiB") == 512 << 20
-    with pytest.raises(CodegenError, match="not a size"):
-        parse_size("lots")
+    assert parse_size("1.5k") == 1536 and parse_size("0") == 0
+    for wrong in ("lots", "-1", "1.G", "3Q", "1e9", "٣"):
+        with pytest.raises(CodegenError, match=f"LAMELLA_CACHE_SIZE is '{wrong}', which is no size: set it to "):
+            parse_size(wrong)
+
+
+def test_a_folder_is_the_same_wherever_the_process_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """A relative directory is that of the moment when the cache was first asked for."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LAMELLA_CACHE_DIR", f"cache-{tmp_path.name}")
+    assert default_cache().directory == tmp_path / f"cache-{tmp_path.name}"
+    monkeypatch.chdir("/")
+    assert default_cache().directory == tmp_path / f"cache-{tmp_path.name}"
+
+
+def test_cleared_in_the_middle_of_a_write(cache: Cache, monkeypatch: pytest.MonkeyPatch):
+    """Another process that empties the cache, or removes its folder, is no reason to warn."""
+    write = Path.write_bytes
+
+    def late(path: Path, data: bytes) -> int:
+        size = write(path, data)
+        Cache(cache.directory, cache.limit).clear()
+        return size
+
+    monkeypatch.setattr(Path, "write_bytes", late)
+    warnings.simplefilter("error")
+    cache.put("obj", KEY, b"data")
+    assert entries(cache) == [] and cache.get("obj", KEY) is None
+
+
+def test_a_file_in_the_way_is_no_empty_cache(tmp_path: Path):
+    """Who asks about the cache is told; a directory that is not there yet is empty."""
+    (tmp_path / "file").write_text("")
+    for ask in (Cache.stats, Cache.verify, Cache.clear):
+        with pytest.raises(NotADirectoryError):
+            ask(Cache(tmp_path / "file", 1 << 20))
+    assert Cache(tmp_path / "missing", 1 << 20).clear() == 0
+
+
+def test_what_cannot_be_removed_is_told(cache: Cache, monkeypatch: pytest.MonkeyPatch):
+    """`clear` removes what it can; `verify` does not say that a damaged entry is gone which is not."""
+    for i in range(3):
+        cache.put("obj", cache_key(str(i)), b"data")
+    stuck = entries(cache)[1]
+    stuck.write_bytes(b"damaged")
+    unlink = Path.unlink
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        if path == stuck:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(PermissionError):
+        cache.verify()
+    with pytest.raises(PermissionError):
+        cache.clear()
+    assert entries(cache) == [stuck]
 
 
 def test_objects_are_compiled_once(cache: Cache):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from lamella import driver
+from lamella.codegen.cache import Cache
 from lamella.lowering.pipeline_text import parse_passes
 
 COMPILE = """
@@ -193,6 +194,37 @@ def test_damaged_autograd_cache(processes: Processes, damage: str) -> None:
         path.write_bytes(content)
     processes.run("import shutil, os; shutil.rmtree(os.environ['LAMELLA_CACHE_DIR'])")
     assert processes.run(TRAIN)[0] == "2"
+
+
+EVERY_KIND = """
+    import torch
+    net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU())
+    x = torch.randn(3, 8)
+    with torch.no_grad():
+        torch.testing.assert_close(torch.compile(net, backend="lamella", options={"autotune": True})(x), net(x))
+    from torch._dynamo.utils import counters
+    print(counters["lamella"]["traces reused"])
+"""
+
+
+@pytest.mark.parametrize("damage", ["bit", "end"])
+def test_damaged_entries_of_every_kind(processes: Processes, damage: str) -> None:
+    """Objects, graphs, traces and measured choices with a wrong bit, or cut short, are made again, and then used."""
+    assert processes.run(EVERY_KIND)[0] == "0" and processes.run(EVERY_KIND)[0] == "1"
+    for kind in ("graph", "obj", "product", "trace"):
+        assert processes.entries(kind)
+        for path in processes.entries(kind):
+            content = bytearray(path.read_bytes())
+            if damage == "bit":
+                content[-len(content) // 3] ^= 0x10
+            else:
+                del content[-len(content) // 3 :]
+            path.write_bytes(content)
+    shutil.rmtree(processes.folder / "aot")
+    said, errors = processes.run(EVERY_KIND)
+    assert said == "0" and "arning" not in errors
+    assert Cache(processes.cache, 1 << 30).verify() == []
+    assert processes.run(EVERY_KIND)[0] == "1"
 
 
 def test_two_training_processes_at_once(processes: Processes) -> None:

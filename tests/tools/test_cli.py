@@ -39,6 +39,18 @@ def test_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert main(["cache"]) == 1 and "LAMELLA_CACHE_SIZE is 'much'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("action", ["show", "verify", "clear"])
+def test_a_cache_that_is_no_folder(
+    action: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("LAMELLA_CACHE_DIR", str(tmp_path / "file"))
+    assert main(["cache", action]) == 1
+    out, err = capsys.readouterr()
+    said = "Not a directory; LAMELLA_CACHE_DIR says which folder it is"
+    assert not out and err == f"lamella: error: the cache in {tmp_path / 'file'}: {said}\n"
+
+
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in ([], ["--help"]):
         assert main(arguments) == 0 and "usage: lamella" in capsys.readouterr().out
