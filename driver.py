@@ -49,16 +49,18 @@ def lamella(
     """The backend of `torch.compile(model, backend="lamella", options=…)`. Raises OptionError."""
     from .codegen.runtime_support import loading_support
     from .dialects.collection import settle, without_collection
+    from .dialects.user_error import LamellaError
+    from .frontend.backend_error import BackendOptionError
 
     settle("TorchDynamo")
     _reuse_traces()
+    try:
+        wanted = _asked(options, mode)
+    except LamellaError as error:
+        raise BackendOptionError(error) from None
     with without_collection(), loading_support():
         from .frontend.backend import Backend
-        from .frontend.options import parse_options
 
-        wanted = parse_options(options, mode)
-        if os.environ.get("LAMELLA_TIMING", "0") != "0":
-            wanted = replace(wanted, timing=True)
         kept = wanted.cache and not _dump_folder(wanted)  # a graph from AOTAutograd's cache leaves no dump
         return Backend(wanted, _compile_or_give_up, version=_version() if kept else None)(graph, example_inputs)
 
@@ -79,9 +81,8 @@ def compile(
     import torch
 
     from .dialects.collection import settle, without_collection
-    from .frontend.options import parse_options
 
-    wanted = parse_options(options, mode)
+    wanted = _asked(options, mode)
     given: dict[str, Any] = {**(options or {}), "cuda_graphs": wanted.cuda_graphs, "autotune": wanted.autotune}
     with without_collection():  # loading torch's compiler is a quarter collection
         compiled = torch.compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=lamella, options=given)
@@ -98,6 +99,15 @@ def compile(
         return fast_entry(function, lambda entry: entry.backend == backend, _unobserved)
 
     return enter(compiled) if model is not None else lambda f: enter(compiled(f))
+
+
+def _asked(options: Mapping[str, Any] | None, mode: str | None) -> Options:
+    """What is asked for, in the environment too. Raises OptionError, and CodegenError for settings of the cache."""
+    from .codegen.cache import default_cache
+    from .frontend.options import parse_options, with_environment
+
+    default_cache()  # what is wrong with it is said here, not where it is first used
+    return with_environment(parse_options(options, mode))
 
 
 def _unobserved() -> Callable[[], bool]:
@@ -120,9 +130,8 @@ def explain(
     A backward graph is there when the call makes a result that requires gradients and torch compiles it at once.
     """
     from .frontend.explain import explain_with
-    from .frontend.options import parse_options
 
-    wanted = replace(parse_options(options, mode), cache=False)
+    wanted = replace(_asked(options, mode), cache=False)
     return explain_with(partial(_compile_or_give_up, stories=True), wanted, program, *args, **kwargs)
 
 
@@ -320,7 +329,7 @@ def _compile_or_give_up(module: ModuleOp, options: Options, *, stories: bool = F
     except MissingTriton as error:
         raise UnsupportedGraph(str(error)) from error
     except Exception as error:  # the user's program goes on, whatever it is
-        if options.strict or options.verify or os.environ.get("LAMELLA_STRICT", "0") != "0":
+        if options.strict or options.verify:
             raise
         notes = getattr(error, "__notes__", [])
         raise UnsupportedGraph("; ".join([f"a bug of Lamella's: {type(error).__name__}: {error}", *notes])) from error
@@ -390,10 +399,9 @@ def _traces(backend: Any) -> tuple[Any, str] | None:
     """Where traces for a backend of ours are kept, and what they depend on; None where they are not."""
     from .codegen.cache import default_cache
     from .codegen.target import CpuTarget
-    from .frontend.options import parse_options
 
     given = _inner(backend)
-    wanted = parse_options(given.kwargs.get("options"), given.kwargs.get("mode"))
+    wanted = _asked(given.kwargs.get("options"), given.kwargs.get("mode"))
     if not (wanted.cache and wanted.traces) or wanted.freezing or _dump_folder(wanted):
         return None
     wanted = replace(wanted, timing=False)

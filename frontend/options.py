@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import Any, get_type_hints
 
@@ -21,6 +22,12 @@ CHOICES = {
     "products": ("auto", "all", "none"),
 }
 """What options of text may be; `target` has its own names."""
+
+
+FLAGS = ("timing", "strict")
+"""Options that the environment variables `LAMELLA_…` of their names turn on."""
+
+_ON, _OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
 class OptionError(LamellaError, ValueError):
@@ -40,6 +47,9 @@ def parse_options(options: Any = None, mode: str | None = None) -> Options:
         given.setdefault("cuda_graphs", True)
     if mode is not None and mode.startswith("max-autotune"):
         given.setdefault("autotune", True)
+    budget = given.get("activation_memory_budget")
+    if type(budget) is int:
+        given["activation_memory_budget"] = budget = float(budget)
     for name, value in given.items():
         if name not in known:
             near = get_close_matches(str(name), known, 1)
@@ -51,10 +61,22 @@ def parse_options(options: Any = None, mode: str | None = None) -> Options:
         choices = _targets() if name == "target" else CHOICES.get(name, (value,))
         if value not in choices:
             raise OptionError(f"option {name!r} is one of {', '.join(choices)}, got {value!r}")
-    budget = given.get("activation_memory_budget")
     if budget is not None and not 0 <= budget <= 1:
         raise OptionError(f"option 'activation_memory_budget' lies between 0 and 1, got {budget!r}")
     return Options(**given)
+
+
+def with_environment(options: Options) -> Options:
+    """`options`, with what environment variables turn on. Raises OptionError."""
+    on = {name: True for name in FLAGS if _flag(f"LAMELLA_{name.upper()}")}
+    return replace(options, **on)
+
+
+def _flag(variable: str) -> bool:
+    text = os.environ.get(variable, "").strip()
+    if text.lower() not in (*_ON, *_OFF):
+        raise OptionError(f"{variable} is {text!r}: set it to 1 or 0, or unset it")
+    return text.lower() in _ON
 
 
 def _targets() -> tuple[str, ...]:

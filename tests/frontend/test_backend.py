@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 import lamella
 from lamella.dialects.errors import LamellaError
 from lamella.frontend.backend import with_settings
-from lamella.frontend.options import OptionError, parse_options
+from lamella.frontend.options import OptionError, parse_options, with_environment
 from lamella.lowering.options import Options
 
 
@@ -43,11 +44,52 @@ def test_options_have_defaults() -> None:
     assert parse_options(None, "max-autotune").autotune and parse_options(None, "max-autotune-no-cudagraphs").autotune
     assert not parse_options({"autotune": False}, "max-autotune").autotune
     assert parse_options({"numerics": "eager"}).numerics == "eager"
+    assert parse_options({"activation_memory_budget": 1}) == parse_options({"activation_memory_budget": 1.0})
+
+
+def frames(error: BaseException) -> list[str]:
+    return [frame.name for frame in traceback.extract_tb(error.__traceback__)]
 
 
 def test_wrong_options_through_torch_compile() -> None:
-    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="unknown option 'dmup'"):
-        torch.compile(lambda x: x + 1, backend="lamella", options={"dmup": "x"})(torch.ones(2))
+    """One line, of the type that `lamella.compile` raises, without TorchDynamo's frames."""
+    for expected in (OptionError, torch._dynamo.exc.BackendCompilerFailed):
+        with pytest.raises(expected, match=r"^unknown option 'dmup'.*$") as caught:
+            torch.compile(lambda x: x + 1, backend="lamella", options={"dmup": "x"})(torch.ones(2))
+        assert len(str(caught.value).splitlines()) == 1
+        assert frames(caught.value) == [test_wrong_options_through_torch_compile.__name__, "compile_wrapper", "lamella"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("LAMELLA_CACHE_SIZE", "lots", "LAMELLA_CACHE_SIZE is 'lots', which is no size: set it to a size such as 512M"),
+        ("LAMELLA_CACHE_SIZE", "-1", "LAMELLA_CACHE_SIZE is '-1'"),
+        ("LAMELLA_TIMING", "maybe", "LAMELLA_TIMING is 'maybe': set it to 1 or 0, or unset it"),
+        ("LAMELLA_STRICT", "2", "LAMELLA_STRICT is '2'"),
+    ],
+)
+def test_wrong_settings_in_the_environment(
+    variable: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable, its value and the remedy, in one line; at once where that is possible."""
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(LamellaError, match=f"^{message}"):
+        lamella.compile(lambda x: x + 1)
+    with pytest.raises(LamellaError, match=f"^{message}"):
+        lamella.explain(lambda x: x + 1, torch.ones(2))
+    with pytest.raises(OptionError, match=f"^{message}") as caught:
+        torch.compile(lambda x: x + 1, backend="lamella")(torch.ones(2))
+    assert len(str(caught.value).splitlines()) == 1 and frames(caught.value)[1:] == ["compile_wrapper", "lamella"]
+
+
+@pytest.mark.parametrize(("value", "on"), [("1", True), ("Yes", True), ("", False), ("0", False), ("false", False)])
+def test_settings_of_the_environment(value: str, on: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAMELLA_TIMING", value)
+    monkeypatch.setenv("LAMELLA_STRICT", value)
+    wanted = with_environment(parse_options())
+    assert (wanted.timing, wanted.strict) == (on, on)
+    assert with_environment(parse_options({"timing": True})).timing
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
