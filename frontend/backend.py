@@ -18,7 +18,7 @@ from ..lowering.options import Options
 from .aliases import NotFunctional, Views, take_views, written_inputs
 from .attention_masks import without_needless_masks
 from .compiled import CompiledGraph, EagerGraph, entry
-from .donated import donated_inputs, mark_donated
+from .donated import mark_donated, take_donated
 from .freezing import mark_frozen, module_state
 from .module_names import module_name
 from .outputs import OutputRecipe
@@ -224,7 +224,7 @@ class Backend:
                 if kind == "inference" and state and self.options.cuda_graphs is not True:
                     mark_frozen(imported.module, graph, state)
                     plan = plan and "its parameters are frozen"
-                if kind == "backward" and (donated := donated_inputs(graph)):
+                if donated := take_donated(graph) if kind == "backward" else set[int]():
                     mark_donated(imported.module, donated)
                 compilation = self.compile(imported.module, with_settings(self.options))
             except UnsupportedGraph as error:
@@ -237,7 +237,7 @@ class Backend:
         direct = kind == "inference" and leaves_nothing_to_do(graph)
         stays = self._stays(graph, compilation.calls)
         versions = written_versions() if direct else None
-        compiled = CompiledGraph(run, recipe, imported.constants, versions, written, stays)
+        compiled = CompiledGraph(run, recipe, imported.constants, versions, written, stays, frozenset(donated))
         if kind == "backward" and self.cacheable and (release := hold_cached()) is not None:
             compiled.before_first_call(release)
         return compiled

@@ -15,6 +15,7 @@ from torch.fx import GraphModule
 
 from .aliases import Views
 from .direct import DirectGraph
+from .donated import keeps_graph
 from .outputs import Output, OutputRecipe
 from .overlap import unless_overlapping
 from .torch_compat import BypassCache, OutputCode, autocast_enabled, is_marked, real_tensors
@@ -49,8 +50,11 @@ class CompiledGraph(OutputCode):
         versions: Sequence[int] | None = None,
         written: Collection[int] | None = None,
         stays: str = "",
+        donated: Collection[int] = (),
     ) -> None:
         super().__init__()
+        self.donated = donated
+        """The inputs of a backward that it may write over."""
         self.written = written
         """The inputs of TorchDynamo's graph that it, or AOTAutograd after it, writes; None for a backward."""
         self.stays = stays
@@ -69,6 +73,8 @@ class CompiledGraph(OutputCode):
 
     def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
         assert isinstance(inputs, list)
+        if self.donated and keeps_graph():
+            inputs[:] = [_plain(x) if i in self.donated else x for i, x in enumerate(inputs)]
         count = len(inputs)
         try:
             return self.call(inputs)

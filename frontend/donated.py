@@ -1,6 +1,7 @@
 """Which inputs of a backward nobody needs after it: what its forward made for it alone (AOTAutograd's donated buffers).
 
-torch finds them, and refuses to keep such a graph for a second backward.
+torch finds them, and refuses to keep such a graph for a second backward: what it noted is taken from it, and a backward
+that is to run again (`retain_graph`, `create_graph`) is given copies.
 """
 
 from __future__ import annotations
@@ -16,15 +17,25 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
 
-def donated_inputs(graph: GraphModule) -> set[int]:
-    """The positions of the inputs of a backward graph that it may write over; none that shares memory with another."""
+def take_donated(graph: GraphModule) -> set[int]:
+    """The positions of the inputs of a backward graph that it may write over, which torch forgets; none that shares
+    memory with another.
+    """
     context = TracingContext.try_get()
     about: Any = context.fw_metadata if context is not None else None
-    given = set(getattr(about, "bw_donated_idxs", None) or ())
+    noted: list[int] = getattr(about, "bw_donated_idxs", None) or []
+    given = set(noted)
+    noted.clear()  # in place: what is noted of tensor subclasses has the same list
     values = [node.meta.get("val") for node in graph.graph.nodes if node.op == "placeholder"]
     places = {i: v.untyped_storage()._cdata for i, v in enumerate(values) if isinstance(v, torch.Tensor)}
     times = Counter(places.values())
     return {i for i in given if i in places and times[places[i]] == 1}
+
+
+def keeps_graph() -> bool:
+    """Whether the backward that runs now may run again on the same graph."""
+    autograd: Any = torch._C._autograd
+    return autograd._get_current_graph_task_keep_graph()
 
 
 def mark_donated(module: ModuleOp, inputs: set[int]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch._dynamo.utils import counters
 
 from lamella import driver
 from lamella.dialects.text import print_module
@@ -56,23 +59,36 @@ def test_what_the_program_has_too_is_not_written() -> None:
     assert torch.equal(y, seen) and DONATED not in texts[1]
 
 
-def test_a_second_backward() -> None:
-    """Either nothing is written over, or torch refuses it."""
+@pytest.mark.parametrize("before", [False, True], ids=["kept at first", "freed at first"])
+def test_a_second_backward(before: bool) -> None:
+    """A graph that is kept is given copies of what its backward writes over, whatever the first one asked for."""
+    x, w = (torch.randn(64, 64, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    t, texts = torch.randint(0, 64, (64,)), list[str]()
+    wanted = torch.autograd.grad(loss(x, w, t), (x, w))
+    fast = compiled(loss, texts)
+    if before:
+        fast(x, w, t).backward()
+        assert DONATED in texts[1]
+    value = fast(x, w, t)
+    for kept in ({"retain_graph": True}, {"create_graph": True}, {}):
+        torch.testing.assert_close(torch.autograd.grad(value, (x, w), **kept), wanted)
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(value, (x, w))
+
+
+def test_a_second_backward_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AOTAutograd's, where such a backward is found with what it may write over."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     x, w = (torch.randn(64, 64, dtype=torch.float64, requires_grad=True) for _ in range(2))
     t = torch.randint(0, 64, (64,))
     wanted = torch.autograd.grad(loss(x, w, t), (x, w))
-    for before in (False, True):
-        fast = compiled(loss, [])
-        if before:
-            fast(x, w, t).backward()
-        value = fast(x, w, t)
-        try:
-            for _ in range(2):
-                torch.testing.assert_close(torch.autograd.grad(value, (x, w), retain_graph=True), wanted)
-        except RuntimeError as error:
-            assert "donated" in str(error)
-        else:
-            assert not before
+    for kept in (False, True):
+        torch._dynamo.reset()
+        counters.clear()
+        value: Any = torch.compile(loss, backend="lamella")(x, w, t)
+        for retain in (kept, False)[not kept :]:
+            torch.testing.assert_close(torch.autograd.grad(value, (x, w), retain_graph=retain), wanted)
+    assert counters["aot_autograd"]["autograd_cache_hit"] == 1
 
 
 def test_where_torch_is_told_not_to() -> None:
