@@ -102,9 +102,11 @@ def _arguments(types: Sequence[TensorType]) -> list[list[Any]]:
     """Arguments, as often as it takes for caches to be of little use."""
     import torch
 
+    numbers = torch.Generator()  # the program's own is left as it is
+
     def make(t: TensorType) -> Any:
         x = torch.empty_strided(t.shape, t.strides, dtype=getattr(torch, TORCH_DTYPES[t.dtype]))  # pyright: ignore
-        return x.normal_() if x.is_floating_point() else x.zero_()
+        return x.normal_(generator=numbers) if x.is_floating_point() else x.zero_()
 
     first = [make(t) for t in types]
     more = min(15, FRESH_BYTES // max(sum(x.nbytes for x in first), 1))

@@ -103,7 +103,9 @@ def _arguments(types: Sequence[TensorType]) -> list[list[Any]]:
     def make(t: TensorType) -> Any:
         dtype = getattr(torch, TORCH_DTYPES[t.dtype])
         x = torch.empty_strided([int(n) for n in t.shape], [int(n) for n in t.strides], dtype=dtype, device=t.device)
-        return x.normal_() if x.is_floating_point() and x.element_size() > 1 else x.zero_()
+        if not x.is_floating_point() or x.element_size() == 1:
+            return x.zero_()
+        return x.normal_(generator=torch.Generator(x.device))  # the program's own is left as it is
 
     first = [make(t) for t in types]
     size = sum(x.nbytes for x in first)

@@ -34,8 +34,8 @@ def take_donated(graph: GraphModule) -> set[int]:
 
 def keeps_graph() -> bool:
     """Whether the backward that runs now may run again on the same graph."""
-    autograd: Any = torch._C._autograd
-    return autograd._get_current_graph_task_keep_graph()
+    c: Any = torch._C
+    return c._autograd._get_current_graph_task_keep_graph()
 
 
 def mark_donated(module: ModuleOp, inputs: set[int]) -> None:

@@ -68,8 +68,9 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
 
 def test_the_fastest_way_is_taken_and_remembered(tmp_path: Path, timed: Any) -> None:
-    cache = Cache(tmp_path, 1 << 20)
+    cache, random = Cache(tmp_path, 1 << 20), torch.get_rng_state()
     found, module, timer = timed([10.0, 8.0, 5.0, *[9.0] * 9], cache)
+    assert torch.equal(torch.get_rng_state(), random)
     (kind,) = (k for k in found if k.endswith("bias+more"))
     result = found[kind]
     assert result.library == 10.0 and result.tiles[result.best] == 5.0

@@ -44,6 +44,19 @@ def test_what_was_measured_decides(faster: str, tmp_path: Path, monkeypatch: pyt
     assert kinds[faster] in text and measured == [2]
 
 
+def test_random_numbers_do_not_follow_from_what_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backward is compiled while the program runs, outside of what AOTAutograd guards."""
+    monkeypatch.setenv("LAMELLA_CACHE_DIR", str(tmp_path))
+    measured: list[int] = []
+    monkeypatch.setattr(measure_products, "_times", lambda graphs, sets: measured.append(1) or [1.0, 2.0])
+    torch._dynamo.reset()
+    x, w = torch.randn(96, 33), torch.randn(33, 80, requires_grad=True)
+    value = torch.compile(product, backend="lamella", options={"autotune": True, "cache": False})(x, w).sum()
+    before, random = len(measured), torch.get_rng_state()
+    value.backward()
+    assert len(measured) > before and torch.equal(torch.get_rng_state(), random)
+
+
 def test_real_measurements_are_in_microseconds_and_named() -> None:
     a, b = measure_products._times([lambda x: None, lambda x: sum(range(20000))], [[1], [2]])  # pyright: ignore
     assert 0 < a < b < 1e6
