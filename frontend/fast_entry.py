@@ -36,7 +36,6 @@ from .torch_compat import (
     compiler_stance,
     is_whole,
     undisabled,
-    without_records,
 )
 from .torch_state import cache_entries
 
@@ -89,12 +88,12 @@ class Ways:
 
     def _runnable(self, code: CodeType) -> Callable[..., Any]:
         """The code as a function. It calls compiled graphs without TorchDynamo's wrapper, which turns off the
-        evaluation of frames (it is off here), and without notes for the profiler (which is off, too).
+        evaluation of frames (it is off here).
         """
         function, scope = self.function, self.function.__globals__
         renamed: dict[str, str] = {}
         for name in code.co_names:
-            if (instead := undisabled(name, scope) or without_records(name, scope)) is not None:
+            if (instead := undisabled(name, scope)) is not None:
                 renamed[name] = f"__lamella_{next(_numbers)}_{name}"
                 scope[renamed[name]] = instead
         code = code.replace(co_names=tuple(renamed.get(name, name) for name in code.co_names))

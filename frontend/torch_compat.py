@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from types import CodeType, ModuleType
+from types import CodeType
 from typing import Any
 from unittest.mock import patch
 
@@ -14,7 +14,6 @@ import torch
 from torch._C._dynamo import eval_frame as _c_eval_frame
 from torch._dynamo import disable
 from torch._dynamo import eval_frame as _eval_frame_module
-from torch._dynamo import utils as _utils
 from torch._dynamo.exc import TorchDynamoException
 from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch import config as _functorch_config
@@ -47,7 +46,6 @@ functorch_config: Any = _functorch_config
 _eval_frame: Any = _c_eval_frame
 graph_compile: Any = _graph_compile
 _frames: Any = _eval_frame_module
-_dynamo_utils: Any = _utils
 _module: Any = _module_names
 _library_triton: Any = _triton_operators
 _SOURCES_OF_KERNELS = "get_triton_source_codes_from_gm"
@@ -254,19 +252,6 @@ def undisabled(name: str, scope: dict[str, Any]) -> Any:
     value = scope.get(name) if name.startswith("__compiled_fn") else None
     call = getattr(value, "_torchdynamo_orig_callable", None)
     return call.func if isinstance(call, partial) else call
-
-
-def without_records(name: str, scope: dict[str, Any]) -> Any:
-    """TorchDynamo's helpers behind a name in its code, without those that tell the profiler where code begins."""
-    return _quiet if scope.get(name) is _dynamo_utils else None
-
-
-_quiet = ModuleType("lamella.quiet", "torch._dynamo.utils, where a record is an empty tuple.")
-_quiet.__dict__.update(
-    __getattr__=lambda name: getattr(_dynamo_utils, name),
-    record_pregraph_bytecode_enter=tuple,
-    record_pregraph_bytecode_exit=tuple,
-)
 
 
 def real_tensors() -> AbstractContextManager[Any]:

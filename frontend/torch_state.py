@@ -25,3 +25,25 @@ def mode_or_transform() -> bool:
     """Whether something stands between the program and the functions of torch that it calls: a mode, a transform."""
     modes, transforms = _functions._len_torch_function_stack(), _functions._functorch.peek_interpreter_stack()
     return bool(modes or transforms) or _forward_ad._current_level != -1 or _device.CURRENT_DEVICE is not None
+
+
+def turned_off(wrapper: Any) -> Any:
+    """What `torch.compiler.disable` made of a compiled graph, shorter: the graph is called with TorchDynamo turned off,
+    as by the wrapper, which calls half a dozen functions of Python to find out that this is what it is to do.
+    """
+    from torch._dynamo.eval_frame import skip_code
+
+    call = getattr(wrapper, "_torchdynamo_orig_callable", None)
+    if call is None:
+        return wrapper
+
+    def run(*args: Any) -> Any:
+        before = _eval_frame.set_eval_frame(None)
+        try:
+            return call(*args)
+        finally:
+            _eval_frame.set_eval_frame(before)
+
+    skip_code(run.__code__)  # TorchDynamo is still on where it is called
+    run.__dict__.update(wrapper.__dict__, _torchdynamo_wrapper_id=id(run))
+    return run

@@ -53,8 +53,11 @@ def reuse_traces(ours: Callable[[Any], bool], owner: Owner) -> None:
             return traced(*args, **kwargs)
         if isinstance(optimizer := given["locals"].get("self"), torch.optim.Optimizer):
             mark_rates(optimizer, _sizes(given["code"], given["closure"]))
-        with without_collection():  # it makes much that stays, and would be looked through again and again
+        with without_collection(), torch._dynamo.config.patch(_SETTINGS):
+            # it makes much that stays, and would be looked through again and again
             made = found_or_traced(given, *args, **kwargs)
+            if made.guarded_code is not None:
+                _shorten(made.guarded_code.code, given["globals"])
             settle("a trace")
         return made
 
@@ -108,8 +111,22 @@ def reuse_traces(ours: Callable[[Any], bool], owner: Owner) -> None:
     module._compile = compile
 
 
+def _shorten(code: CodeType, scope: dict[str, Any]) -> None:
+    """Have the code that was made call its graph through as little as there can be."""
+    from .torch_state import turned_off
+
+    for name in code.co_names:
+        if name.startswith("__compiled_fn"):
+            scope[name] = turned_off(scope[name])
+
+
 _TRACED = ("TORCH_LOGS", "TORCH_TRACE", "TORCH_COMPILE_DEBUG")
 """Who sets one of these wants to see traces."""
+
+_SETTINGS = {"record_runtime_overhead": False}
+"""Code that TorchDynamo makes for us tells the profiler nothing before the graph: two calls of Python each time it is
+run, through wrappers that turn TorchDynamo off and on, for one event of some microseconds.
+"""
 
 _tried: dict[CodeType, set[str]] = {}
 """The traces of this process, by the code of the function."""
