@@ -65,7 +65,9 @@ def _outline(
         return None
     results, views = _leaving(first, group.made)
     body = Block(arg_types=[v.type for v in (*outer, *sizes)])
-    values: dict[SSAValue, SSAValue] = dict(zip((*outer, *sizes), body.args, strict=False))
+    # a group that was found with this one may have replaced what its windows take
+    taken = (*(moved.get(v, v) for v in outer), *sizes)
+    values: dict[SSAValue, SSAValue] = dict(zip(taken, body.args, strict=True))
     for value, argument in zip((*outer, *sizes), body.args, strict=True):
         argument.name_hint = value.name_hint
         argument.location = value.location if isinstance(value, BlockArgument) else first[0].location

@@ -114,3 +114,35 @@ builtin.module {
     func.return %3 : !sym.t<[4, 8], f32>
   }
 }
+
+// -----
+
+// Two kinds of layers in turns: what one function takes, calls of the other one give.
+// CHECK: func.func @main
+// CHECK-NEXT: %0 = flow.call(%x, %w0) callee @repeated_0
+// CHECK-NEXT: %1 = flow.call(%0, %w1) callee @repeated_1
+// CHECK-NEXT: %2 = flow.call(%1, %w2) callee @repeated_0
+// CHECK-NEXT: %3 = flow.call(%2, %w3) callee @repeated_1
+// CHECK: func.func private @repeated_0(%x: {{.*}}, %w0: {{.*}})
+// CHECK-NEXT: %0 = aten.mm(%x, %w0)
+// CHECK-NEXT: %1 = aten.relu(%0)
+// CHECK: func.func private @repeated_1([[X:%\w+]]: {{.*}}, %w1: {{.*}})
+// CHECK-NEXT: [[Y:%\w+]] = aten.mm([[X]], %w1)
+// CHECK-NEXT: {{.*}} = aten.tanh([[Y]])
+// KERNEL: func.func @main
+// KERNEL-COUNT-5: loop.launch
+builtin.module {
+  func.func @main(%x: !sym.t<[4, 8], f32>, %w0: !sym.t<[8, 8], f32>, %w1: !sym.t<[8, 8], f32>, %w2: !sym.t<[8, 8], f32>, %w3: !sym.t<[8, 8], f32>, %w4: !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32> {
+    %0 = aten.mm(%x, %w0) : (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32>
+    %1 = aten.relu(%0) : (!sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %2 = aten.mm(%1, %w1) : (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32>
+    %3 = aten.tanh(%2) : (!sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %4 = aten.mm(%3, %w2) : (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32>
+    %5 = aten.relu(%4) : (!sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %6 = aten.mm(%5, %w3) : (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32>
+    %7 = aten.tanh(%6) : (!sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    %8 = aten.mm(%7, %w4) : (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], f32>
+    %9 = aten.relu(%8) : (!sym.t<[4, 8], f32>) -> !sym.t<[4, 8], f32>
+    func.return %9 : !sym.t<[4, 8], f32>
+  }
+}
