@@ -3,18 +3,21 @@
 A convolution of contiguous tensors reorders its input and its result into the layout that it computes in, and back;
 of channels-last tensors it does not. Images that only convolutions and operators of any layout (`FREE`) touch form a
 region: its tensors get channels-last types, if the copies where it meets the rest are smaller than the reorders that
-are saved. Weights are made channels last by a copy of our own where they are not.
+are saved. Weights are made channels last by a copy of our own where they are not, which is counted on a CPU unless
+they are frozen.
 
 In and out: functions of `aten` ops. Types of arguments and results of functions do not change.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
@@ -22,6 +25,7 @@ from ..dialects import expr
 from ..dialects.aten import AtenOp, lookup
 from ..dialects.flow import bodies
 from ..dialects.tensor import TensorType
+from .aten_frozen import frozen_values
 from .aten_to_prims import remake, size_hints
 from .fuse_cost import Hints
 
@@ -44,8 +48,9 @@ HALVES: Final = frozenset({"f16", "bf16"})
 """On a CPU, oneDNN takes long to reorder images of these."""
 
 RESULT, WEIGHT = 6, 3
-"""How much longer than a copy of ours it takes, byte by byte, on a CPU and of halves: oneDNN to put a result in order,
-ours to make a weight channels last (one thread: 600, 240 and 80 us for a MB; f32 90 and less).
+"""How much longer than a copy of ours it takes, byte by byte, on a CPU: oneDNN to put a result of halves in order, ours
+to make a weight channels last and oneDNN to put that in order (one thread: halves 600, 240 and 80 us for a MB; f32
+120 to 160 for images, 190 for the copy of a weight and 80 to 200 more than of one that is not copied for oneDNN's).
 """
 
 
@@ -63,7 +68,9 @@ class AtenChannelsLast(ModulePass):
 
 def _relayout(body: Region, hints: Hints) -> int:
     """Change the regions of a body that are worth it; how many convolutions they hold."""
-    regions = [r for r in _regions(body.block) if r.saved(hints) > r.copied(hints)]
+    function = body.parent_op()
+    frozen = frozen_values(function) if isinstance(function, FuncOp) else {}
+    regions = [r for r in _regions(body.block) if r.saved(hints) > r.copied(hints, frozen)]
     if not regions:
         return 0
     _Rewrite({v for r in regions for v in r.images}).run(body)
@@ -87,14 +94,15 @@ class _Region:
         read = sum(hints.bytes(op.operands[0]) for op in self.convolutions)
         return read + sum(hints.bytes(op.results[0]) * (RESULT if _is_slow(op) else 1) for op in self.convolutions)
 
-    def copied(self, hints: Hints) -> int:
-        """The bytes of what is copied where it meets the rest, and of weights where they tell. On a GPU, a kernel
+    def copied(self, hints: Hints, frozen: Container[SSAValue]) -> int:
+        """The bytes of what is copied at each call where it meets the rest, and of weights on a CPU. On a GPU, a kernel
         writes either layout as fast.
         """
         leaving = (v for v in self.images if any(not _takes_any(use.operation, v) for use in v.uses))
         copied = (v for v in leaving if not _is_on_gpu(v) or is_convolution(cast(Operation, v.owner)))
-        weights = (op.operands[1] for op in self.convolutions if _is_slow(op) and _is_copied(op.operands[1]))
-        return sum(map(hints.bytes, (*copied, *self.others))) + WEIGHT * sum(map(hints.bytes, weights))
+        weights = {w for op in self.convolutions if _is_copied(w := op.operands[1]) and not _is_on_gpu(w)}
+        told = (w for w in weights if w not in frozen)
+        return sum(map(hints.bytes, (*copied, *self.others))) + WEIGHT * sum(map(hints.bytes, told))
 
 
 def _is_slow(op: AtenOp) -> bool:

@@ -101,3 +101,23 @@ func.func @large_weight(%x: !sym.t<[1, 512, 7, 7], bf16>, %w: !sym.t<[512, 512, 
   %a = aten.convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[1, 512, 7, 7], bf16>, !sym.t<[512, 512, 3, 3], bf16>) -> !sym.t<[1, 512, 7, 7], bf16>
   func.return %a : !sym.t<[1, 512, 7, 7], bf16>
 }
+
+// Weights of f32 tell too: here they are larger than the images. Frozen ones are copied once.
+// CHECK-LABEL: func.func @large_f32(
+// CHECK-NOT: channels_last
+// CHECK: func.return
+func.func @large_f32(%x: !sym.t<[3, 256, 4, 4], f32>, %v: !sym.t<[256, 256, 3, 3], f32>, %w: !sym.t<[256, 256, 3, 3], f32>) -> !sym.t<[3, 256, 1, 1], f32> {
+  %a = aten.convolution(%x, %v, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[3, 256, 4, 4], f32>, !sym.t<[256, 256, 3, 3], f32>) -> !sym.t<[3, 256, 4, 4], f32>
+  %b = aten.convolution(%a, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[3, 256, 4, 4], f32>, !sym.t<[256, 256, 3, 3], f32>) -> !sym.t<[3, 256, 4, 4], f32>
+  %p = aten._adaptive_avg_pool2d(%b, [1, 1]) : (!sym.t<[3, 256, 4, 4], f32>) -> !sym.t<[3, 256, 1, 1], f32>
+  func.return %p : !sym.t<[3, 256, 1, 1], f32>
+}
+// CHECK-LABEL: func.func @large_frozen(
+// CHECK-COUNT-3: memory_format = channels_last
+// CHECK: func.return
+func.func @large_frozen(%x: !sym.t<[3, 256, 4, 4], f32>, %v: !sym.t<[256, 256, 3, 3], f32> {lamella.frozen}, %w: !sym.t<[256, 256, 3, 3], f32> {lamella.frozen}) -> !sym.t<[3, 256, 1, 1], f32> {
+  %a = aten.convolution(%x, %v, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[3, 256, 4, 4], f32>, !sym.t<[256, 256, 3, 3], f32>) -> !sym.t<[3, 256, 4, 4], f32>
+  %b = aten.convolution(%a, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[3, 256, 4, 4], f32>, !sym.t<[256, 256, 3, 3], f32>) -> !sym.t<[3, 256, 4, 4], f32>
+  %p = aten._adaptive_avg_pool2d(%b, [1, 1]) : (!sym.t<[3, 256, 4, 4], f32>) -> !sym.t<[3, 256, 1, 1], f32>
+  func.return %p : !sym.t<[3, 256, 1, 1], f32>
+}
