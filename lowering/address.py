@@ -14,6 +14,7 @@ from ..dialects import expr, llvm_ext
 from ..dialects.expr import Dim
 from ..dialects.tensor import TensorType
 from .llvm_builder import FunctionBuilder, KernelError, Num, lanes_of
+from .size_code import root_of
 
 Env: TypeAlias = Mapping[sympy.Symbol, Num]
 """What each symbol is at the point where code is being written: scalars, or vectors of i64 where lanes differ."""
@@ -150,9 +151,11 @@ def _rounded(function: str | None) -> Callable[[FunctionBuilder, tuple[Any, ...]
 
 
 def real(b: FunctionBuilder, e: Any, env: Env) -> SSAValue:
-    """The value of a product of numbers, sizes and quotients of sizes, as a scalar f64."""
+    """The value of a product of numbers, sizes, quotients of sizes and square roots, as a scalar f64."""
     if e.is_number:
         return b.constant(float(e), f64)
+    if (square := root_of(e)) is not None:
+        return b.intrinsic("sqrt", [real(b, square, env)], f64)
     if isinstance(e, sympy.Mul):
         first, *rest = (real(b, a, env) for a in e.args)
         for factor in rest:
@@ -169,8 +172,8 @@ def real(b: FunctionBuilder, e: Any, env: Env) -> SSAValue:
 
 _FUNCTIONS: dict[str, Callable[[FunctionBuilder, tuple[Any, ...], Env], Num]] = {
     "TruncToInt": _rounded(None),
-    "FloorToInt": _rounded("llvm.floor"),
-    "CeilToInt": _rounded("llvm.ceil"),
+    "FloorToInt": _rounded("floor"),
+    "CeilToInt": _rounded("ceil"),
     "floordiv": _divide,
     "CleanDiv": _divide,
     "mod": _remainder,

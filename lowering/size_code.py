@@ -36,4 +36,22 @@ def _is_product(e: Any) -> bool:
         return True
     if isinstance(e, sympy.Mul):
         return all(map(_is_product, e.args))
+    if (square := root_of(e)) is not None:
+        return _is_product(square)
     return type(e).__name__ in ("ToFloat", "IntTrueDiv") and all(map(has_code, e.args))
+
+
+def root_of(e: Any) -> Any:
+    """What `e` is the square root of, by `math.sqrt` or as a power; None where it is none, or that may be negative.
+
+    Of what is no integer, a power may differ from the root in the last place, and so in the integer made of it.
+    """
+    name = type(e).__name__
+    if name == "OpaqueUnaryFn_sqrt":
+        (square,) = e.args
+        whole = square.args[0] if type(square).__name__ == "ToFloat" else square
+    elif name == "FloatPow" and e.args[1] == 0.5 and type(e.args[0]).__name__ == "ToFloat":
+        square, whole = e.args[0], e.args[0].args[0]
+    else:
+        return None
+    return square if whole.is_nonnegative else None

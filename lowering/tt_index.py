@@ -22,6 +22,7 @@ from ..dialects.tensor import TensorType
 from ..dialects.tt_types import element_of, shape_of, tensor
 from .address import functions_of
 from .llvm_properties import KernelError
+from .size_code import root_of
 from .tt_builder import TtBuilder
 
 MOST = 2**31 - 1
@@ -346,10 +347,12 @@ def _rounded(cls: type[Operation] | None) -> Callable[[Index, tuple[Any, ...]], 
 
 
 def _real(index: Index, e: Any) -> SSAValue:
-    """The value of a product of numbers, sizes and quotients of sizes, as a scalar f64."""
+    """The value of a product of numbers, sizes, quotients of sizes and square roots, as a scalar f64."""
     b = index.b
     if e.is_number:
         return b.constant(float(e), f64)
+    if (square := root_of(e)) is not None:
+        return b.float(math.SqrtOp, _real(index, square))
     if isinstance(e, sympy.Mul):
         first, *rest = (_real(index, a) for a in e.args)
         for factor in rest:
