@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,16 +19,8 @@ from lamella.frontend.import_fx import import_graph
 from lamella.lowering import aten_fuse_attention, attention_call
 from lamella.lowering.options import Options
 
+from . import test_kernel_to_tt as tiles
 
-def _sibling(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-tiles = _sibling("test_kernel_to_tt")
 ON_THE_HOST = ("loop-schedule", "launch-together", "kernel-to-llvm", "host-to-llvm")
 
 

@@ -1,6 +1,6 @@
 """Operators on lists of tensors, `aten._foreach_*`, against eager: torch's own sample inputs, call by call.
 
-Calls are recorded, lowered, interpreted and compared as those of `test_aten_to_prims.py`.
+Calls are recorded, lowered, interpreted and compared as those of `test_aten_to_prims.py` (`recorded_calls.py`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from torch.testing._internal.common_methods_invocations import (
     foreach_pointwise_op_db,
     foreach_unary_op_db,
 )
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from lamella.dialects.aten import op_name
 
-from .test_aten_to_prims import Recorded, bind, call_of, check, copied, f, flat, is_covered
+from .recorded_calls import Recorder, call_of, check, f, is_covered
 
 OPERATORS = [*foreach_unary_op_db, *foreach_binary_op_db, *foreach_pointwise_op_db, *foreach_other_op_db]
 DTYPES = (torch.float32, torch.bfloat16, torch.int64, torch.bool)
@@ -28,22 +27,6 @@ LENGTH = 3
 
 LEFT = {"aten._foreach_addcdiv.Tensor", "aten._foreach_addcmul.Tensor", "aten._foreach_mm"}
 """What has no rule: a tensor of which each list takes one number; what libraries do best."""
-
-
-class Recorder(TorchDispatchMode):
-    """Collects the calls of operators on lists; those that write are recorded nowhere."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: list[Recorded] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        before = bind(func, [copied(a) for a in args], {k: copied(v) for k, v in kwargs.items()})
-        out = func(*args, **kwargs)
-        if op_name(func).startswith("aten._foreach_") and not func._schema.is_mutable:
-            self.calls.append(Recorded(func, before, [copied(t) for t in flat(out)]))
-        return out
 
 
 def shortened(value: Any) -> Any:
@@ -57,7 +40,7 @@ def test_samples(operator: Any, dtype: torch.dtype) -> None:
     """All samples that eager takes are decomposed, and give what it gives."""
     if operator.method_variant is None or not operator.supports_dtype(dtype, "cpu"):
         pytest.skip(f"no {dtype}")
-    with Recorder() as recorder:
+    with Recorder(lambda name: name.startswith("aten._foreach_")) as recorder:
         for sample in operator.sample_inputs("cpu", dtype, noncontiguous=False, allow_higher_dtype_scalars=True):
             # What eager refuses (a subtraction of bools, a power of integers by floats) is no call.
             try:

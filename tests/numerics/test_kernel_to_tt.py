@@ -5,10 +5,8 @@ No GPU is needed: the host program is walked here, its kernels run in the tt int
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,19 +29,11 @@ from lamella.frontend.capture import capture
 from lamella.lowering import fuse_split, tile_choice, tile_rows
 from lamella.lowering.gpu_target import GpuTarget
 
+from . import test_prims_to_loop
+
+known: Any = test_prims_to_loop  # its operators and random programs serve here too
+
 FROM_LOOP = f"loop-fuse{{{GpuTarget.from_name('sm_90').machine}}},bufferize,loop-tile,kernel-to-tt"
-
-
-def _sibling(name: str) -> Any:
-    """The module of another test file, whose programs serve here too."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-known = _sibling("test_prims_to_loop")
 
 
 # Running

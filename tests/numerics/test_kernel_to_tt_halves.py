@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +13,7 @@ from torch import Tensor
 from lamella.dialects import tt
 from lamella.frontend.capture import capture
 
-_spec = importlib.util.spec_from_file_location("kernels", Path(__file__).with_name("test_kernel_to_tt.py"))
-assert _spec is not None and _spec.loader is not None
-kernels: Any = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(kernels)
+from . import test_kernel_to_tt as kernels
 
 
 def on_gpu(program: Callable[[Tensor], Any], x: Tensor) -> Any:

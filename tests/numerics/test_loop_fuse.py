@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,17 +22,7 @@ from lamella.lowering.loop_schedule import LoopSchedule
 from lamella.lowering.prims_to_loop import PrimsToLoop
 from lamella.lowering.target import CpuTarget
 
-
-def _sibling(name: str) -> Any:
-    """The module of another test file, whose random programs serve here too."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-programs = _sibling("test_prims_to_loop").programs
+from .test_prims_to_loop import programs
 
 FUSERS = {
     "as usual": LoopFuse(),
