@@ -15,10 +15,14 @@ import runpy
 import shlex
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from lamella.frontend.options import FLAGS
+from lamella.lowering.options import Options
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -89,6 +93,35 @@ def test_examples(document: str, folder: Path) -> None:
         elif kind == "console":
             for command, output in commands(text):
                 check(output, run_command(shlex.split(command)))
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of the README's table with this first column."""
+    table = (ROOT / "README.md").read_text(encoding="utf-8").partition(f"| {heading} |")[2].partition("\n\n")[0]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table.splitlines()[2:]]
+
+
+def test_every_setting_is_in_the_readme() -> None:
+    """Options with their defaults, and the environment variables that the source reads."""
+    options = {f"`{o.name}`": f"`{o.default!r}`".replace("'", '"') for o in fields(Options)}
+    assert {row[0]: row[1] for row in rows("option")} == options
+    folders = ("dialects", "lowering", "codegen", "frontend", "tools")
+    sources = [ROOT / "driver.py", *(f for folder in folders for f in (ROOT / folder).glob("*.py"))]
+    read = {name for f in sources for name in re.findall(r"LAMELLA_[A-Z_]+[A-Z]", f.read_text(encoding="utf-8"))}
+    assert {row[0].strip("`") for row in rows("environment variable")} == read | {f"LAMELLA_{x.upper()}" for x in FLAGS}
+
+
+def test_links_and_files_of_documents_exist() -> None:
+    """Relative links lead somewhere, and files that are named in code's type are there."""
+    folders = ("dialects", "lowering", "codegen", "frontend", "tools", "tests", "docs", "benchmarks", "examples")
+    present = ["driver.py", *(p.relative_to(ROOT).as_posix() for f in folders for p in (ROOT / f).rglob("*.*"))]
+    for document in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        text = re.sub(r"^```.*?^```$", "", document.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for link in re.findall(r"\]\(([^)#:\s]+)\)", re.sub("`[^`]*`", "", text)):
+            assert (document.parent / link).exists(), f"{document.name}: {link}"
+        for name in re.findall(r"`([\w/]+\.(?:py|mlir|md))`", text):
+            known = "my_pass" in name or any(p == name or p.endswith(f"/{name}") for p in present)
+            assert known, f"{document.name}: {name}"
 
 
 def test_check_sees_a_difference() -> None:
