@@ -34,7 +34,7 @@ from ..dialects.loop import (
 from ..dialects.tensor import TensorType, itemsize
 from .address import LaneIndex, evaluate, lane_compare, relation
 from .kernel_apart import load_apart
-from .kernel_loops import ForLoop, Value, scan_type
+from .kernel_loops import ForLoop, Value
 from .kernel_pack import PackLoop
 from .kernel_pairs import sums_of
 from .kernel_sort import Sorter
@@ -43,8 +43,9 @@ from .kernel_transpose import TransposeLoop
 from .lanes import Lanes
 from .llvm_builder import FunctionBuilder, KernelError, Num, element_of, lanes_of
 from .memory_to_llvm import MAX_STRIDE, Element, Memory
-from .reductions import combine, scan_lanes
+from .reductions import combine
 from .scalar_to_llvm import ScalarCode
+from .scans import scan_lanes, scan_type
 from .schedule_access import stride
 
 

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import sympy
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, f32, f64, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, i64
+from xdsl.ir import Operation, SSAValue
 
 from ..dialects import expr
 from ..dialects.loop import ForOp, LoadOp, LoopDim, ScanOp, SortOp, StoreOp, YieldOp, body_ops
 from ..dialects.tensor import TensorType, itemsize
 from .address import evaluate, lane_compare, multiple_of
+from .cascade import block_of, block_sizes
 from .kernel_sort import Sorter
 from .lanes import Lanes
 from .llvm_builder import KernelError, Num, lanes_of
 from .reductions import Accumulators, identity, tree
 from .reductions_halves import reduction_of, taken
-from .scalar_to_llvm import HALVES
+from .scans import scan_type
 
 if TYPE_CHECKING:
     from .kernel_body import KernelBody
 
 Value: TypeAlias = "SSAValue | tuple[SSAValue, ...]"
 """A value of the body: a scalar that all lanes share, or a vector for each unrolled copy."""
-
-BLOCK = 128
-"""Steps after which a float sum starts a new partial sum."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +233,10 @@ class ForLoop:
         """The loop over one dim, in blocks where a float sum is long."""
         innermost = depth + 1 == len(self.dims)
         scans = self.scans if innermost else []
-        cascading = any(r.cascades for r in self.reductions) and not scans
+        sums = max(g.accumulators.size for g in self.groups)
+        block = 0 if scans else block_of([r.block for r in self.reductions], sums)
+        inside = self._terms(depth + 1)
+        whole = inside is None or inside >= block
 
         def at(i: Num, carried: Sequence[SSAValue]) -> list[SSAValue]:
             outer, body = (self.body.lanes, self.body.index.get(d.symbol)), self.body
@@ -245,7 +247,7 @@ class ForLoop:
                 mask = lane_compare(self.b, "lt", left, lanes.lanes)
                 here = replace(lanes, mask=mask, left=left)
             body.enter(here)
-            results = self._next(depth + 1, group, carried, scans, restart=cascading and not innermost)
+            results = self._next(depth + 1, group, carried, scans, restart=block > 0 and whole and not innermost)
             body.enter(outer[0])
             if outer[1] is None:
                 del body.index[d.symbol]
@@ -254,24 +256,16 @@ class ForLoop:
             return results
 
         start = [*values, *self._scan_start(scans, lanes)]
-        masked = group is not None and group.masked
-        levels = self._block_levels(lo, hi, step) if cascading and innermost and not masked else 0
-        after = self._blocks(levels, lo, hi, step, start, at)
+        once = d is self.vector and group is not None and group.masked
+        sizes = block_sizes(lo, hi, step, inside, block) if block and not once else []
+        after = self._blocks(sizes, group, lo, hi, step, start, at)
         self._reached = after[len(values) :]
         return after[: len(values)]
 
-    def _block_levels(self, lo: Num, hi: Num, step: int) -> int:
-        """How many levels of partial sums keep the runs short."""
-        if not (isinstance(lo, int) and isinstance(hi, int)):
-            return 1 if step >= 16 else 2
-        steps, levels = (hi - lo) // step, 0
-        while steps > BLOCK:
-            steps, levels = steps // BLOCK, levels + 1
-        return levels
-
     def _blocks(
         self,
-        levels: int,
+        sizes: Sequence[int],
+        group: Group | None,
         lo: Num,
         hi: Num,
         step: int,
@@ -280,14 +274,15 @@ class ForLoop:
         runs: bool = False,
     ) -> list[SSAValue]:
         """The loop in blocks of blocks, each with partial sums of its own."""
-        if levels == 0:
+        if not sizes:
             return self.b.loop(lo, hi, step, values, at, runs)
-        size = step * BLOCK**levels
+        size, *smaller = sizes
 
         def block(i: Num, carried: Sequence[SSAValue]) -> list[SSAValue]:
             end, last = self.b.number(self.b.index_add(i, size)), self.b.number(hi)
             end = self.b.select(self.b.icmp("slt", end, last), end, last)
-            return self._restarted(carried, lambda fresh: self._blocks(levels - 1, i, end, step, fresh, at, True))
+            inner = partial(self._blocks, smaller, group, i, end, step, at=at, runs=True)
+            return self._restarted(group, carried, inner)
 
         return self.b.loop(lo, hi, size, values, block, runs)
 
@@ -299,8 +294,8 @@ class ForLoop:
         scans: Sequence[ScanOp | SortOp],
         restart: bool,
     ) -> list[SSAValue]:
-        if restart and self._is_long(depth):
-            return self._restarted(carried, lambda fresh: self._nest(depth, group, fresh))
+        if restart:
+            return self._restarted(group, carried, lambda fresh: self._nest(depth, group, fresh))
         if not scans:
             return self._nest(depth, group, carried)
         values, at = carried[: len(carried) - self._scan_size], len(carried) - self._scan_size
@@ -311,18 +306,31 @@ class ForLoop:
         values = self._nest(depth, group, values)
         return [*values, *(v for s in scans for v in self.body.scans.pop(s))]
 
-    def _is_long(self, depth: int) -> bool:
-        """Whether the loops inside run long enough for a partial sum of their own."""
-        d = self.dims[depth]
-        width = self.groups[0].lanes * self.groups[0].copies if d is self.vector else 1
-        return not isinstance(d.extent, int) or d.extent // width >= 16
+    def _terms(self, depth: int) -> int | None:
+        """How many terms the loops from `depth` inwards add to a sum, None if that is not known."""
+        terms = 1
+        for d in self.dims[depth:]:
+            width = self.groups[0].lanes * self.groups[0].copies if d is self.vector else 1
+            if not isinstance(d.extent, int):
+                return None
+            terms *= max(1, d.extent // width)
+        return terms
 
     def _restarted(
-        self, carried: Sequence[SSAValue], run: Callable[[Sequence[SSAValue]], Sequence[SSAValue]]
+        self,
+        group: Group | None,
+        carried: Sequence[SSAValue],
+        run: Callable[[Sequence[SSAValue]], Sequence[SSAValue]],
     ) -> list[SSAValue]:
-        fresh = [v for g in self.groups for v in g.accumulators.restart(carried[g.range])]
-        after = run(fresh)
-        return [v for g in self.groups for v in g.accumulators.resume(carried[g.range], after[g.range])]
+        """What `run` carries on with new partial sums, of one group or of all, joined with what was carried."""
+        chosen = self.groups if group is None else [group]
+        fresh = list(carried)
+        for g in chosen:
+            fresh[g.range] = g.accumulators.restart(carried[g.range])
+        after = list(run(fresh))
+        for g in chosen:
+            after[g.range] = g.accumulators.resume(carried[g.range], after[g.range])
+        return after
 
     def _is_across(self, s: ScanOp | SortOp) -> bool:
         """Whether a scan runs along the lanes: then all copies share one state."""
@@ -361,14 +369,6 @@ class ForLoop:
         mask = body.lanes.mask if body.lanes is not None and group.masked else None
         joined = group.accumulators.join(values[group.range], yields, mask, points)
         return [*values[: group.start], *joined, *values[group.range.stop :]]
-
-
-def scan_type(s: ScanOp) -> Attribute:
-    """What a running value is kept in: sums and products of floats in f64, as eager does."""
-    type = s.value.type
-    if isinstance(type, IntegerType):
-        return type
-    return f64 if s.kind.data in ("add", "mul") else f32 if isinstance(type, HALVES) else type
 
 
 class Position:

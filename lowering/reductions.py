@@ -13,6 +13,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerType, f64, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
+from .cascade import BLOCK, LONG_BLOCK
 from .llvm_builder import REASSOCIATE, FunctionBuilder, KernelError, bits_of, element_of, lanes_of, vector
 from .scalar_to_llvm import ScalarCode
 
@@ -22,8 +23,8 @@ State = list[SSAValue]
 class Reduction(Protocol):
     """One kind for one value type. A state is a list of values with one number of lanes."""
 
-    cascades: bool
-    """Whether long runs are summed in blocks, so that the error grows with the logarithm of the length."""
+    block: int
+    """How many values are joined before a new partial result is begun; 0: any number."""
 
     def initial(self, lanes: int, masked: bool) -> State:
         """The state that changes nothing, of a group that is `masked` or not."""
@@ -117,20 +118,6 @@ def combine(s: ScalarCode, kind: str, a: SSAValue, b: SSAValue) -> SSAValue:
             raise KernelError(f"unknown combine kind {kind}")
 
 
-def scan_lanes(s: ScalarCode, kind: str, value: SSAValue) -> SSAValue:
-    """The running value along the lanes: each joins the one 1, 2, 4, … lanes before."""
-    b, lanes, step = s.b, lanes_of(value), 1
-    type = element_of(value)
-    first = s.same(-0.0, value) if kind == "add" and not isinstance(type, IntegerType) else None
-    if first is None:
-        first = b.splat(identity(s, "max" if kind == "logaddexp" else kind, type), lanes)
-    while step < lanes:
-        earlier = b.shuffle(first, value, range(lanes - step, 2 * lanes - step))
-        value = combine(s, kind, earlier, value)
-        step *= 2
-    return value
-
-
 class _Plain:
     """A reduction whose state is carried as it is."""
 
@@ -150,7 +137,7 @@ class Fold(_Plain):
 
     def __init__(self, s: ScalarCode, kind: str, type: Attribute):
         self.s, self.kind, self.type = s, kind, type
-        self.cascades = kind == "add" and not isinstance(type, IntegerType)
+        self.block = BLOCK if kind == "add" and not isinstance(type, IntegerType) else 0
 
     def initial(self, lanes: int, masked: bool) -> State:
         return [self.s.b.splat(identity(self.s, self.kind, self.type), lanes)]
@@ -180,7 +167,7 @@ class Fold(_Plain):
 class Best(_Plain):
     """argmax, argmin: the best value so far and where it was; NaN is best, the first of equals wins."""
 
-    cascades = False
+    block = 0
 
     def __init__(self, s: ScalarCode, kind: str, type: Attribute, index: IntegerType):
         self.s, self.type, self.index = s, type, index
@@ -241,7 +228,7 @@ class Welford:
     carried once: there is one division a step. `settle` makes the two alike.
     """
 
-    cascades = True
+    block = LONG_BLOCK
 
     def __init__(self, s: ScalarCode, type: Attribute):
         if isinstance(type, IntegerType):
@@ -389,7 +376,7 @@ class Accumulators:
         at = 0
         for r, size in zip(self.reductions, self.sizes, strict=True):
             old, new = before[at : at + size], after[at : at + size]
-            if r.cascades:
+            if r.block:
                 parts = (r.restored(values, self.copies) for values in (old, new))
                 result += r.carried([r.merge(a, b) for a, b in zip(*parts, strict=True)], self.masked)
             else:
@@ -398,7 +385,7 @@ class Accumulators:
         return result
 
     def _cascading(self) -> list[bool]:
-        return [r.cascades for r, size in zip(self.reductions, self.sizes, strict=True) for _ in range(size)]
+        return [r.block > 0 for r, size in zip(self.reductions, self.sizes, strict=True) for _ in range(size)]
 
 
 def tree(reduction: Reduction, states: Sequence[State]) -> State:

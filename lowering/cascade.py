@@ -1,0 +1,39 @@
+"""Long float sums in blocks of blocks: a partial sum has few terms, and so has a sum of partial sums.
+
+The error of a sum one after the other grows with its length, that of a cascade with the logarithm. ATen adds up in
+blocks of 16 too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .llvm_builder import Num
+
+BLOCK = 16
+"""Terms of a partial sum."""
+
+LONG_BLOCK = 128
+"""The same where a block's end costs more: it has divisions, or there are more sums than registers for two of each."""
+
+SUMS = 8
+"""Sums of which there are registers for two of each."""
+
+
+def block_of(blocks: Sequence[int], sums: int) -> int:
+    """Terms of a partial sum in a loop with so many sums, whose kinds ask for these; 0: sums are not cut."""
+    block = max(blocks, default=0)
+    return LONG_BLOCK if block and sums > SUMS else block
+
+
+def block_sizes(lo: Num, hi: Num, step: int, inside: int | None, block: int) -> list[int]:
+    """How far the blocks of a loop reach, the largest first. `inside`: terms that a step adds up, None if not known."""
+    first = block if inside is None or inside >= block else max(1, block // max(1, inside))
+    if isinstance(lo, int) and isinstance(hi, int):
+        steps, levels = -(-(hi - lo) // step), 0
+        while steps > (first if levels == 0 else block):
+            steps, levels = -(-steps // (first if levels == 0 else block)), levels + 1
+    else:
+        levels = 2 if step >= 16 else 3
+        levels = levels if block < LONG_BLOCK else levels - 1
+    return [step * first * block**k for k in reversed(range(levels))]

@@ -1,0 +1,33 @@
+"""Running values: what they are kept in, and how they come about along the lanes of a vector."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerType, f32, f64
+from xdsl.ir import Attribute, SSAValue
+
+from ..dialects.loop import ScanOp
+from .llvm_builder import element_of, lanes_of
+from .reductions import combine, identity
+from .scalar_to_llvm import HALVES, ScalarCode
+
+
+def scan_type(s: ScanOp) -> Attribute:
+    """What a running value is kept in: sums and products of floats in f64, as eager does."""
+    type = s.value.type
+    if isinstance(type, IntegerType):
+        return type
+    return f64 if s.kind.data in ("add", "mul") else f32 if isinstance(type, HALVES) else type
+
+
+def scan_lanes(s: ScalarCode, kind: str, value: SSAValue) -> SSAValue:
+    """The running value along the lanes: each joins the one 1, 2, 4, … lanes before."""
+    b, lanes, step = s.b, lanes_of(value), 1
+    type = element_of(value)
+    first = s.same(-0.0, value) if kind == "add" and not isinstance(type, IntegerType) else None
+    if first is None:
+        first = b.splat(identity(s, "max" if kind == "logaddexp" else kind, type), lanes)
+    while step < lanes:
+        earlier = b.shuffle(first, value, range(lanes - step, 2 * lanes - step))
+        value = combine(s, kind, earlier, value)
+        step *= 2
+    return value

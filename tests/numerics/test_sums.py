@@ -1,0 +1,94 @@
+"""Long sums of f32 are as near to float64 as eager's, along whichever dims, of known and of unknown sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+
+from lamella.lowering.cascade import block_sizes
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    torch._dynamo.reset()
+
+
+ROWS = (48, 20000)
+COLUMNS = (20000, 48)
+MIDDLE = (4, 16384, 16)
+IMAGES = (4, 32, 64, 64)
+SHORT = (2, 5000, 32)
+"""Summed over the second dim and four of the third at a time: the inner loop is one vector."""
+
+
+def _sum(x: torch.Tensor, dims: tuple[int, ...]) -> torch.Tensor:
+    return x.sum(dims)
+
+
+def _products(x: torch.Tensor, dims: tuple[int, ...]) -> torch.Tensor:
+    return (x * x).sum(dims)
+
+
+def _groups(x: torch.Tensor) -> torch.Tensor:
+    return x.unflatten(-1, (8, 4)).sum((1, 3))
+
+
+CASES: dict[str, tuple[tuple[int, ...], Callable[[torch.Tensor], torch.Tensor]]] = {
+    "rows": (ROWS, partial(_sum, dims=(1,))),
+    "products of rows": (ROWS, partial(_products, dims=(1,))),
+    "columns": (COLUMNS, partial(_sum, dims=(0,))),
+    "products of columns": (COLUMNS, partial(_products, dims=(0,))),
+    "middle": (MIDDLE, partial(_sum, dims=(1,))),
+    "channels": (IMAGES, partial(_sum, dims=(0, 2, 3))),
+    "outer and inner": (IMAGES, partial(_sum, dims=(0, 2))),
+    "groups of channels": (SHORT, _groups),
+}
+
+
+def _error(t: torch.Tensor, exact: torch.Tensor) -> float:
+    return float((t.double() - exact).square().mean().sqrt())
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["known", "unknown"])
+@pytest.mark.parametrize("name", CASES)
+def test_long_sums(name: str, dynamic: bool) -> None:
+    """Numbers around 1, whose partial sums grow: what is lost then grows with how many are added one by one."""
+    shape, function = CASES[name]
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(0)) + 1
+    exact = function(x.double())
+    compiled = torch.compile(function, backend="lamella", dynamic=dynamic, fullgraph=True)
+    assert _error(compiled(x), exact) <= 1.3 * _error(function(x), exact)
+
+
+def test_channels_last_backward() -> None:
+    """The gradient of a group norm, whose groups are four neighbours in memory: what its sums lose, all of it has."""
+    generator = torch.Generator().manual_seed(0)
+    x, grad = (torch.randn(2, 32, 32, 32, generator=generator) + 1 for _ in range(2))
+    x, grad = (t.contiguous(memory_format=torch.channels_last) for t in (x, grad))
+    weight, bias = torch.randn(32, generator=generator), torch.randn(32, generator=generator)
+
+    def gradient(function: Callable[..., torch.Tensor], dtype: torch.dtype) -> torch.Tensor:
+        leaves = [t.to(dtype).requires_grad_() for t in (x, weight, bias)]
+        found = torch.autograd.grad(function(*leaves), leaves, grad.to(dtype))
+        return torch.cat([found[0].sum((0, 2, 3)), *found[1:]])
+
+    def norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.group_norm(x, 8, weight, bias)
+
+    exact = gradient(norm, torch.float64)
+    compiled = torch.compile(norm, backend="lamella", fullgraph=True)
+    assert _error(gradient(compiled, torch.float32), exact) <= 1.3 * _error(gradient(norm, torch.float32), exact)
+
+
+def test_blocks() -> None:
+    """Partial sums have at most a block of terms, whatever stands inside a loop."""
+    assert block_sizes(0, 16, 1, 1, 16) == []
+    assert block_sizes(0, 17, 1, 1, 16) == [16]
+    assert block_sizes(0, 4096, 1, 1, 16) == [256, 16]
+    assert block_sizes(0, 4096, 64, 1, 16) == [1024]
+    assert block_sizes(0, 100, 1, 4, 16) == [64, 4]
+    assert block_sizes(0, 16, 1, 1000, 16) == []
+    assert block_sizes(0, 32, 1, None, 16) == [16]
