@@ -247,42 +247,6 @@ def remainder(a: Value, b: Value | Number) -> Value:
     return (r.ne(0) & (r < 0).ne(d < 0)).where(r + d, r)
 
 
-@pointwise("aten.pow.Tensor_Tensor")
-def pow_tensor(a: Value, b: Value) -> Value:
-    return a.binary(prims.PowOp.make, b)
-
-
-@pointwise("aten.pow.Scalar")
-def pow_scalar(a: Value | Number, b: Value) -> Value:
-    return b.full(a).binary(prims.PowOp.make, b)
-
-
-@pointwise("aten.pow.Tensor_Scalar")
-def pow_number(x: Value, exponent: Number) -> Value:
-    """The exponents that ATen computes without pow are computed so here."""
-    if isinstance(exponent, sympy.Expr):
-        return x.binary(prims.PowOp.make, exponent)
-    if exponent == 0:
-        return x.full(1)
-    if exponent == 1:
-        return x
-    if exponent == 2:
-        return x * x
-    if exponent == 3:
-        return x * x * x
-    if not x.is_float:
-        return x.binary(prims.PowOp.make, exponent)
-    if exponent == 0.5:
-        return x.sqrt()
-    if exponent == -0.5:
-        return x.sqrt().reciprocal()
-    if exponent == -1:
-        return x.reciprocal()
-    if exponent == -2:
-        return (x * x).reciprocal()
-    return x.binary(prims.PowOp.make, exponent)
-
-
 BINARY: Final[dict[str, Callable[..., PrimsOp]]] = {
     "aten.atan2": prims.Atan2Op.make,
     "aten.copysign.Tensor": prims.CopysignOp.make,

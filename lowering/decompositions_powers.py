@@ -1,0 +1,61 @@
+"""Powers of reals, with ATen's results for infinities, zeros and negative numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import sympy
+
+from ..dialects import prims
+from ..dialects.prims import Number
+from .decomposition import Call, pointwise, rule
+from .prims_builder import Value
+from .promotion import opmath
+
+
+@pointwise("aten.pow.Tensor_Tensor")
+def pow_tensor(a: Value, b: Value) -> Value:
+    return a.binary(prims.PowOp.make, b)
+
+
+@pointwise("aten.pow.Scalar")
+def pow_scalar(a: Value | Number, b: Value) -> Value:
+    return b.full(a).binary(prims.PowOp.make, b)
+
+
+@rule("aten.pow.Tensor_Scalar", elementwise=True)
+def pow_of_number(call: Call, x: Value, exponent: Number | complex) -> Any:
+    """The root of f16 is a power on CPUs, of -inf and of -0.0 too."""
+    if isinstance(exponent, complex):
+        return NotImplemented
+    t = call.type
+    x = x.to(opmath(t.dtype)).expand(t.shape)
+    if abs(exponent) == 0.5 and t.dtype == "f16" and t.device == "cpu":
+        x = x.eq(-math.inf).where(math.inf, x.eq(0.0).where(0.0, x))
+    return pow_number(x, exponent)
+
+
+def pow_number(x: Value, exponent: Number) -> Value:
+    """The exponents that ATen computes without pow are computed so here."""
+    if isinstance(exponent, sympy.Expr):
+        return x.binary(prims.PowOp.make, exponent)
+    if exponent == 0:
+        return x.full(1)
+    if exponent == 1:
+        return x
+    if exponent == 2:
+        return x * x
+    if exponent == 3:
+        return x * x * x
+    if not x.is_float:
+        return x.binary(prims.PowOp.make, exponent)
+    if exponent == 0.5:
+        return x.sqrt()
+    if exponent == -0.5:
+        return x.sqrt().reciprocal()
+    if exponent == -1:
+        return x.reciprocal()
+    if exponent == -2:
+        return (x * x).reciprocal()
+    return x.binary(prims.PowOp.make, exponent)

@@ -1,0 +1,67 @@
+"""Powers of infinities, zeros, NaN, negative and other numbers: each is eager's, sign of zero included."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+BASES = [math.inf, -math.inf, 0.0, -0.0, math.nan, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 65504.0, 1e-5]
+HALVES = [0.5, -0.5, 1.5, -1.5, 2.5, 1 / 3]
+WHOLE = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 4.0, 5.0]
+INTS = [0, 1, 2, 3, 4, -1, -2, -3]
+EXPONENTS = [*HALVES, *WHOLE, *INTS, math.inf, -math.inf, math.nan]
+DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+
+
+def _compiled(function: object, *args: Tensor) -> list[Tensor]:
+    torch._dynamo.reset()
+    return torch.compile(function, backend="lamella", fullgraph=True)(*args)  # type: ignore[call-overload]
+
+
+def _compare(got: list[Tensor], wanted: list[Tensor], names: list[float] | list[int]) -> None:
+    for g, w, name in zip(got, wanted, names, strict=True):
+        torch.testing.assert_close(g, w, equal_nan=True, msg=lambda text, name=name: f"{name}: {text}")
+        known = ~w.isnan()
+        assert torch.equal(g.signbit()[known], w.signbit()[known]), name
+
+
+@pytest.mark.parametrize("times", [1, 3], ids=["short", "vectors"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_numbers_as_exponents(dtype: torch.dtype, times: int) -> None:
+    x = torch.tensor(BASES * times, dtype=dtype)
+
+    def powers(x: Tensor) -> list[Tensor]:
+        return [x**e for e in EXPONENTS]
+
+    _compare(_compiled(powers, x), powers(x), EXPONENTS)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_numbers_as_bases(dtype: torch.dtype) -> None:
+    x = torch.tensor(EXPONENTS, dtype=dtype)
+
+    def powers(x: Tensor) -> list[Tensor]:
+        return [b**x for b in BASES]
+
+    _compare(_compiled(powers, x), powers(x), BASES)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_tensors(dtype: torch.dtype) -> None:
+    bases, exponents = torch.tensor(list(itertools.product(BASES, EXPONENTS)), dtype=dtype).unbind(1)
+    bases, exponents = bases.contiguous(), exponents.contiguous()
+    _compare([_compiled(torch.pow, bases, exponents)], [bases**exponents], [0])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_in_float64(dtype: torch.dtype) -> None:
+    x = torch.tensor(BASES, dtype=dtype)
+
+    def powers(x: Tensor) -> list[Tensor]:
+        return [torch.float_power(x, e) for e in EXPONENTS]
+
+    _compare(_compiled(powers, x), powers(x), EXPONENTS)
