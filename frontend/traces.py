@@ -190,6 +190,12 @@ def _guards(trace: Trace, frame: Frame, state: Any) -> Any:
         builders.clear()
         raise NotKept(f"{type(error).__name__}: {error}") from error
     builder = builders.pop()
+    # a guard of no dims is built with those of the tensor that is there
+    sizes = kept_state.input_source_to_sizes_strides
+    for g in guards:
+        known = sizes.get(g.originating_source) if g.create_fn_name() == "TENSOR_MATCH" else None
+        if known is not None and not known["size"] and builder.get(g).dim():
+            raise NotKept(f"{g.name} had no dims")
     # Guards just built on new objects take the tensors in their dictionaries for known: torch 2.11's `check` passes
     # over them, this one does not.
     if not (held := manager.guard_manager.check_verbose(frame.locals)).result:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch._dynamo.exc import BackendCompilerFailed
 from torch._dynamo.utils import counters
 
 from lamella import driver
@@ -94,6 +95,18 @@ class Model(nn.Module):
 
 def batch() -> torch.Tensor:
     return torch.randn(8, 8, generator=torch.Generator().manual_seed(1))
+
+
+def test_a_number_in_a_tensor() -> None:
+    """torch builds the guard of a tensor without dims from the tensor that is there."""
+
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x + y
+
+    x = torch.randn(3, 5)
+    assert reused(program, x, torch.tensor(2.0), dynamic=False) == 0
+    assert reused(program, x, torch.randn(5), dynamic=False) == 0
+    assert reused(program, x, torch.tensor(3.0), dynamic=False) == 1
 
 
 def test_what_has_not_changed_is_not_traced() -> None:
@@ -296,7 +309,7 @@ def test_damaged_files(folder: Path) -> None:
 
 
 def test_wrong_options_are_the_backend_s_to_tell() -> None:
-    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="unknown option 'nope'"):
+    with pytest.raises(BackendCompilerFailed, match="unknown option 'nope'"):
         torch.compile(lambda x: x + 1, backend=driver.lamella, options={"nope": 1})(batch())
 
 
