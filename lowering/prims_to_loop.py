@@ -116,7 +116,7 @@ def _elementwise(to: Rebuild, op: prims.ElementwiseOp) -> None:
 def _other(to: Rebuild, op: Operation) -> None:
     """An op of another level: on tensors, as they are.
 
-    One that writes into an operand gets copies of the views over it, and so do all later uses of these views.
+    Where one writes into an operand, what was there is copied before, for views that must keep it.
     """
     changed = written(op)
     if not changed:

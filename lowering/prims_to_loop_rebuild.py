@@ -7,7 +7,7 @@ from functools import cache
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, Region, SSAValue
 
 from ..dialects import prims
 from ..dialects.flow import FlowOp
@@ -177,14 +177,16 @@ class Rebuild:
         return view.results[0]
 
     def used_views(self, written: Iterable[SSAValue]) -> list[SSAValue]:
-        """The old views that are not materialised and are used by this op or a later one: all over these new values,
-        and of what these are views of those that do not lie there, copies in the program among them.
+        """The old views over these new values, or over what they are parts of, that are not materialised, are used by
+        this op or a later one, and must keep what was there: those that do not lie there, copies in the program among
+        them, and all over an argument, which graphs write last, with no view of it as it is then.
         """
         found: dict[SSAValue, None] = {}
         for v in written:
-            found.update(dict.fromkeys(self._views.get(v, ())))
-            if (around := self._storage.get(v, v)) is not v:
-                found.update((w, None) for w in self._views.get(around, ()) if not self._lies_there(w))
+            root = self._storage.get(v, v)
+            given = isinstance(root, BlockArgument)
+            views = (w for s in dict.fromkeys((v, root)) for w in self._views.get(s, ()))
+            found.update((w, None) for w in views if given or not self._lies_there(w))
         return [v for v in found if v not in self._values and self._last_uses.get(v, -1) >= self.position]
 
     def _lies_there(self, old: SSAValue) -> bool:

@@ -109,6 +109,24 @@ def views(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return t, t.sum()
 
 
+def parts_one_after_another(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The second call writes to a copy of all that the first has written a part of."""
+    t = x * 2
+    for i in range(3):
+        add_(t[i], t[i + 1])
+        add_(t[:, i], y[:, i])
+    return t, t.t()
+
+
+def read_through_other_views(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    t = torch.cat([x, y])
+    a, b, kept = t[1], t.t(), t.clone()
+    add_(t[0], y[0])
+    before = a.sin()
+    add_(b, torch.cat([y, x]).t())
+    return a, b, before, kept, t.sum(0), a + 1
+
+
 def empty(x: Tensor, y: Tensor) -> Tensor:
     t = torch.empty_like(x)
     both_(t, y, 2.0)
@@ -166,7 +184,19 @@ def in_a_branch(x: Tensor, y: Tensor) -> Tensor:
     "f",
     [
         *(argument, view_of_argument, intermediate, copy_of_argument, equal_values, read_before_and_after),
-        *(views, empty, undone, part_of_a_copy, two, twice, listed, optional, in_a_branch),
+        *(
+            views,
+            parts_one_after_another,
+            read_through_other_views,
+            empty,
+            undone,
+            part_of_a_copy,
+            two,
+            twice,
+            listed,
+            optional,
+            in_a_branch,
+        ),
     ],
     ids=lambda f: f.__name__,
 )

@@ -87,6 +87,25 @@ func.func @main(%x: !sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32, strides=[1, 4]> 
 // CHECK-NEXT: func.return %[[T]]
 
 // -----
+// A view of other memory sees what is written to all of it; a copy of a part does not.
+
+func.func @main(%x: !sym.t<[16], f32>, %y: !sym.t<[16], f32>) -> (!sym.t<[4, 4], f32>, !sym.t<[4], f32>) {
+  %n = prims.neg %x : !sym.t<[16], f32>
+  %r = prims.reshape %n : !sym.t<[16], f32> -> !sym.t<[4, 4], f32>
+  %q = prims.slice %n {start = [0], stop = [4], step = [1]} : !sym.t<[16], f32> -> !sym.t<[4], f32>
+  %c = prims.convert %q : !sym.t<[4], f32>
+  %w = aten.add_.Tensor(%n, %y) : (!sym.t<[16], f32>, !sym.t<[16], f32>) -> !sym.t<[16], f32>
+  func.return %r, %c : !sym.t<[4, 4], f32>, !sym.t<[4], f32>
+}
+// CHECK: %[[N:.*]] = loop.nest [d0 = 16] {
+// CHECK: arith.negf
+// CHECK: %[[C:.*]] = loop.nest [d0 = 4] {
+// CHECK-NEXT: loop.load %[[N]][d0]
+// CHECK: aten.add_.Tensor(%[[N]], %y)
+// CHECK-NEXT: %[[R:.*]] = loop.view %[[N]] offset [0]
+// CHECK-NEXT: func.return %[[R]], %[[C]]
+
+// -----
 // What is written through a view, and read later, has memory of its own; so have results that share theirs.
 
 func.func @main(%x: !sym.t<[4], f32>) -> (!sym.t<[4], f32>, !sym.t<[2], f32>) {
