@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .codegen.errors import note_reproducer
 from .codegen.native import machines, started
 from .codegen.native import native as native
+from .dialects import lazy_methods as lazy_methods  # before the classes of what is imported below
 from .lowering.options import Options as Options
 from .lowering.pipeline import cpu_name, freezing_passes, manager
 from .lowering.pipeline import pipeline as pipeline

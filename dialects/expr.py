@@ -275,6 +275,26 @@ def normal(e: Any) -> Dim:
     return int(e) if isinstance(e, (int, sympy.Integer)) else e
 
 
+def after(start: Dim, count: int) -> Dim:
+    """`start + count`. Where there is nothing to add up it is made as it is: sympy's own sum loads its polyhedra and
+    tensors when it first adds, which takes longer than all passes over a small kernel.
+    """
+    if count and isinstance(start, (sympy.Symbol, sympy.Mul)):
+        return sympy.Add(count, start, evaluate=False)
+    return normal(start + count)
+
+
+def distance(start: Dim, end: Dim) -> Dim:
+    """`end - start`, seen without a sum where `end` is after it or the same."""
+    if start == 0:
+        return end
+    if start == end:
+        return 0
+    if isinstance(end, sympy.Add) and len(end.args) == 2 and end.args[1] == start:
+        return normal(end.args[0])
+    return normal(end - start)  # pyright: ignore[reportOperatorIssue]
+
+
 @cache
 def _divmod_functions() -> tuple[Any, Any]:
     from torch.utils._sympy.functions import FloorDiv, Mod

@@ -9,6 +9,9 @@ not for each op: a tenth of what making one takes.
 
 from __future__ import annotations
 
+from . import lazy_methods as lazy_methods  # before any class of xDSL's
+
+# isort: split
 from functools import cache
 from typing import Any
 

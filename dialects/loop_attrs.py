@@ -56,7 +56,7 @@ class LoopDim:
 
     @property
     def extent(self) -> Dim:
-        return self.hi if self.lo == 0 else expr.normal(self.hi - self.lo)  # pyright: ignore[reportOperatorIssue]
+        return expr.distance(self.lo, self.hi)
 
     def __str__(self) -> str:
         lo = "" if self.lo == 0 else f"{expr.text(self.lo)} : "

@@ -7,6 +7,7 @@ from . import lazy_formats as lazy_formats  # before any of xDSL's dialects
 # isort: split
 import struct
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -17,8 +18,10 @@ from xdsl.utils.lexer import Input, Span
 from .collection import without_collection
 from .context import make_context
 from .errors import LamellaError, LamellaSyntaxError, LamellaVerifyError, caret
-from .parser import FastParser
 from .printer import FastPrinter
+
+if TYPE_CHECKING:
+    from .parser import FastParser  # loaded when a text is read: compiling a graph only prints
 
 # What xDSL's parser and the constructors behind it raise on malformed text, besides ParseError: a literal that does not
 # fit its type, a missing property, a construct it does not support. Each means that the text is wrong at this place.
@@ -86,6 +89,8 @@ def parse_source(
     text: str | bytes, *, filename: str = "<string>", ctx: Context | None = None, line_offset: int = 0
 ) -> Source:
     """As `parse_module`, and remembers where each op was written."""
+    from .parser import FastParser
+
     content = decode(text, filename)
     if not content.strip():
         raise LamellaSyntaxError(filename, 1 + line_offset, 1, "empty file: expected a module")

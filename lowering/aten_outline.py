@@ -40,9 +40,10 @@ class AtenOutline(ModulePass):
         moved: dict[SSAValue, SSAValue] = {}
         calls = 0
         for around in [o for o in op.ops if isinstance(o, FuncOp) and not o.is_declaration]:
-            if sum(map(stays, around.body.block.ops)) < 2:
+            staying = {o for o in around.body.block.ops if stays(o)}
+            if len(staying) < 2:
                 continue
-            repeats = Repeats(around.body.block, self.least)
+            repeats = Repeats(around.body.block, self.least, staying)
             for group in list(repeats.groups()):
                 made = _outline(repeats.ops, group, around.body.block, f"repeated_{len(functions)}", moved)
                 if made is not None:

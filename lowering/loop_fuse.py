@@ -108,7 +108,7 @@ class _Kernels:
 
     def intern(self, kernel: KernelOp, stem: str) -> KernelOp:
         """The kernel with this text, which is named `stem` and a number where it is new."""
-        text = print_module(kernel)
+        text = print_module(kernel, generic=True)  # needs no formats of ops: reading one takes longer than a kernel
         known = self._by_text.get(text)
         if known is None:
             kernel.sym_name = StringAttr(f"{stem}_{self.number + len(self.ops)}")

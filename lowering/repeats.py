@@ -6,7 +6,7 @@ same type. Windows begin where fusion ends in any case: before a product, attent
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,16 +56,22 @@ class Group:
 class Repeats:
     """The ops of a block, as many as repeat themselves in windows of at least `least`."""
 
-    def __init__(self, block: Block, least: int) -> None:
+    def __init__(self, block: Block, least: int, staying: Collection[Operation]) -> None:
+        """`staying` are the ops of the block that are known to stay calls."""
         self.ops = [op for op in block.ops if op is not block.last_op]
         self.least = least
         self.position = {op: i for i, op in enumerate(self.ops)}
         self.made: dict[SSAValue, tuple[int, int]] = {
             r: (i, k) for i, op in enumerate(self.ops) for k, r in enumerate(op.results)
         }
-        numbers: dict[Any, int] = {}
-        self.keys = [numbers.setdefault(_key(op), i) if _is_fit(op) else -1 - i for i, op in enumerate(self.ops)]
+        self.keys: list[int] = []
         """Equal for ops that do the same; negative for those that no window may have."""
+        numbers: dict[Any, int] = {}
+        for i, op in enumerate(self.ops):
+            number = -1
+            if isinstance(op, AtenOp) and (number := numbers.get(key := _key(op), i)) == i:
+                number = numbers[key] = i if _is_fit(op) else -1  # that of all with this key
+            self.keys.append(number if number >= 0 else -1 - i)
         self.views: list[int] = []
         """How many views stand right before each op, which may be what it takes."""
         before = 0
@@ -74,12 +80,13 @@ class Repeats:
             before = before + 1 if is_view(op) else 0
         self.used = bytearray(len(self.ops))
         """Set for the ops that windows have, and for the views that these make themselves."""
-        self.calls = [i for i, op in enumerate(self.ops) if stays(op)]
+        self.calls = [i for i, op in enumerate(self.ops) if op in staying]
         self.stage: dict[SSAValue, int] = {}
         """How many calls follow one another before a value can be there."""
         for op in self.ops:
-            stage = max((self.stage.get(v, 0) for v in op.operands), default=0) + stays(op)
-            self.stage |= dict.fromkeys(op.results, stage)
+            stage = max((self.stage.get(v, 0) for v in op.operands), default=0) + (op in staying)
+            for r in op.results:
+                self.stage[r] = stage
 
     def groups(self) -> Iterator[Group]:
         """Groups of windows, none of which overlap."""
@@ -250,9 +257,9 @@ def takes_memory(op: Operation) -> bool:
     return not isinstance(op, AtenOp) or stays(op)
 
 
-def _is_fit(op: Operation) -> bool:
+def _is_fit(op: AtenOp) -> bool:
     """Whether an op does the same wherever it stands, to what it is given."""
-    if not isinstance(op, AtenOp) or not is_function(op) or introduces_sizes(op):
+    if not is_function(op) or introduces_sizes(op):
         return False
     types = (v.type for v in (*op.operands, *op.results))
     return all(isinstance(t, TensorType) and t.dtype not in PARTS for t in types)

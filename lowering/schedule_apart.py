@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-import sympy
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, UnitAttr, f32, i64
 from xdsl.ir import SSAValue
 
@@ -122,5 +121,5 @@ def _is_whole(a: Access, loops: dict[ForOp, LoopDim], lanes: int) -> bool:
     d = loops.get(loop) if isinstance(loop, ForOp) else None
     if d is None or len(a.index) != 1 or type_of(a).dtype != "f32":
         return False
-    at: sympy.Basic | int = expr.normal(a.index[0] - d.symbol + d.lo)  # pyright: ignore[reportOperatorIssue]
-    return at == 0 and isinstance(d.extent, int) and d.extent % (2 * lanes) == 0
+    whole = isinstance(d.extent, int) and d.extent % (2 * lanes) == 0
+    return whole and a.index[0] == expr.distance(d.lo, d.symbol)

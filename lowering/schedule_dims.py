@@ -68,7 +68,7 @@ def blocked(d: LoopDim, name: str, size: int) -> tuple[list[LoopDim], LoopDim]:
     if isinstance(d.extent, int) and d.extent <= size:
         return [], d
     b = expr.symbol(name)
-    end = b * size + size
+    end = expr.after(b * size, size)
     whole = isinstance(d.extent, int) and d.extent % size == 0
     hi = end if whole else sympy.Min(sympy.sympify(d.hi), end)
     return [LoopDim(name, 0, expr.ceildiv(d.extent, size))], LoopDim(d.name, b * size, hi)

@@ -102,7 +102,7 @@ class ShareKernels(ModulePass):
         for name in ("bytes", "flops"):
             copy.attributes.pop(name, None)
         copy.properties["sym_name"] = StringAttr("")
-        return print_module(copy), multiple, (size > self.l2) + (size > self.l3)
+        return print_module(copy, generic=True), multiple, (size > self.l2) + (size > self.l3)
 
 
 def length(kernel: KernelOp) -> int:

@@ -29,3 +29,14 @@ def test_values_that_are_floats() -> None:
     rate = expr.symbol("zf0")
     assert expr.evaluate(2 * rate, {"zf0": 0.25}) == 0.5
     assert type(expr.evaluate(2 * rate, {"zf0": 1.0})) is float
+
+
+@pytest.mark.parametrize("start", [0, 7, S, expr.symbol("d0"), 8 * expr.symbol("b0"), S * 4 + 1, sympy.Min(S, U)])
+@pytest.mark.parametrize("count", [0, 1, 4096])
+def test_sums_that_are_made_as_they_are_are_sympys(start: Any, count: int) -> None:
+    end = expr.after(start, count)
+    assert end == start + count and (sympy.sympify(end).args == sympy.sympify(start + count).args)
+    assert expr.text(end) == expr.text(start + count)
+    assert expr.distance(start, end) == count and isinstance(expr.distance(start, end), int)
+    assert expr.distance(0, end) == end
+    assert expr.distance(start, sympy.Min(end, U)) == sympy.Min(end, U) - start
