@@ -47,10 +47,10 @@ class Timed(Backend):
         self.taken = 0.0
         self.given: Any = None
 
-    def compile_graph(self, graph: Any, *others: Any) -> Any:
+    def compile_graph(self, graph: Any, *others: Any, **named: Any) -> Any:
         start = self.clock()
         self.given = graph
-        compiled = super().compile_graph(graph, *others)
+        compiled = super().compile_graph(graph, *others, **named)
         self.taken += (self.clock() - start) * 1e3
         return compiled
 
