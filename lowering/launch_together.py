@@ -117,6 +117,8 @@ class _Schedule:
         self.items: list[_Item] = []
         self.at: dict[SSAValue, int] = {}
         """The item that makes a value."""
+        self.bound: dict[Any, int] = {}
+        """The item that gives a size which no argument does."""
         self.written: dict[Memory, int] = {}
         """The last item that writes to a memory."""
         self.groups: dict[str, list[int]] = {}
@@ -128,7 +130,8 @@ class _Schedule:
         """Give every op its item."""
         for op in self.ops:
             if isinstance(op, ViewOp):
-                at = self.at.get(op.source, -1)
+                used = _symbols(op.res) | expr.symbols(op.offset[0])
+                at = max(self.at.get(op.source, -1), *(self.bound.get(s, -1) for s in used), -1)
                 (self.items[at].views if at >= 0 else self.before).append(op)
                 self.at[op.res] = at
                 continue
@@ -139,6 +142,8 @@ class _Schedule:
                 if not isinstance(op, LaunchOp):
                     self._note_call(op, at)
             self.at.update((r, at) for r in op.results)
+            for symbol in {s for r in op.results for s in _symbols(r)} - self.known:
+                self.bound.setdefault(symbol, at)
 
     def rebuild(self) -> list[list[LaunchOp]]:
         """Put the ops in their new order; the groups of several launches."""

@@ -60,6 +60,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "extremes": lambda x: (x[x > 1].max(), x[x > 1].argmin(), x[x[:, 0] > 0].amax(0)),
     "a size that is told": told,
     "a size of a size": counted,
+    "an index": lambda x: x[first(x) % 3] * 2,
     "indices that are known": lambda x: x[torch.arange(x.shape[0] - 1)] + x[torch.full((2, 1), -3)],
 }
 

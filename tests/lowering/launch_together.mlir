@@ -176,3 +176,24 @@ func.func @counts(%n: !sym.t<[], f32, device=cuda:0>, %x: !sym.t<[8], f32, devic
   %f = loop.launch @sum(%z) sizes [] : (!sym.t<[8], f32, device=cuda:0>) -> !sym.t<[], f32, device=cuda:0>
   func.return %a, %b, %c, %d, %e, %f : !sym.t<[], f32, device=cuda:0>, !sym.t<[8], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>, !sym.t<[8], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>
 }
+
+// A view waits for the number that says where it begins.
+loop.kernel @twice(%x: !sym.t<[6], f32>) outs(%y: !sym.t<[6], f32>) sizes [] grid [d0 = 6] {
+  %0 = loop.load %x[d0] : !sym.t<[6], f32>
+  %1 = arith.addf %0, %0 : f32
+  loop.store %1, %y[d0] : !sym.t<[6], f32>
+  loop.end
+}
+// CHECK-LABEL: func.func @begins_at_a_number
+// CHECK-NEXT: aten._local_scalar_dense(%i)
+// CHECK-NEXT: [[V:%\w+]] = loop.view %x offset [6*(mod(u0, 5))]
+// CHECK-NEXT: [[P:%\w+]] = loop.view [[V]] offset [3]
+// CHECK-NEXT: loop.launch @twice([[V]])
+// CHECK-NEXT: func.return {{%\w+}}, [[P]]
+func.func @begins_at_a_number(%x: !sym.t<[5, 6], f32>, %i: !sym.t<[], i64>) -> (!sym.t<[6], f32>, !sym.t<[3], f32>) {
+  %n = aten._local_scalar_dense(%i) : (!sym.t<[], i64>) -> !sym.int<u0>
+  %v = loop.view %x offset [6*(mod(u0, 5))] : !sym.t<[5, 6], f32> -> !sym.t<[6], f32>
+  %y = loop.launch @twice(%v) sizes [] : (!sym.t<[6], f32>) -> !sym.t<[6], f32>
+  %p = loop.view %v offset [3] : !sym.t<[6], f32> -> !sym.t<[3], f32>
+  func.return %y, %p : !sym.t<[6], f32>, !sym.t<[3], f32>
+}
