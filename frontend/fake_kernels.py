@@ -1,5 +1,5 @@
 """What torch says wrongly of results when it traces with fake tensors: the strides of what is indexed, rolled,
-combined by logic or signs, or of the derivative of softplus; and the dtype of a bool to the power of one.
+combined by logic, signs or logarithms, and of derivatives of activations; and the dtype of a bool to the power of one.
 
 And what torch 2.11 does: indices, counts and sums have the dtype of the input there, and of `_unique`, in the
 derivative of `index_fill`, it says the size that zeros give. What flash attention keeps for its derivative is f32
@@ -136,7 +136,16 @@ _MENDS = {
     _aten.logical_or.default: _elementwise("self", "other"),
     _aten.logical_xor.default: _elementwise("self", "other"),
     _aten.copysign.Tensor: _elementwise("self", "other"),
+    _aten.xlogy.Tensor: _elementwise("self", "other"),
+    _aten.special_xlog1py.default: _elementwise("self", "other"),
+    _aten.logaddexp.default: _elementwise("self", "other"),
+    _aten.logaddexp2.default: _elementwise("self", "other"),
+    _aten.heaviside.default: _elementwise("self", "values"),
     _aten.softplus_backward.default: _elementwise("grad_output", "self"),
+    _aten.hardsigmoid_backward.default: _elementwise("grad_output", "self"),
+    _aten.hardswish_backward.default: _elementwise("grad_output", "self"),
+    _aten.hardtanh_backward.default: _elementwise("grad_output", "self"),
+    _aten.logit_backward.default: _elementwise("grad_output", "self"),
 }
 """What makes the results of a fake kernel right, by operator; it is told the arguments."""
 

@@ -9,12 +9,13 @@ import signal
 from dataclasses import replace
 
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lamella.lowering.options import Options
 from lamella.tools.fuzz import WHOLE_FROM, apart, program_of
-from lamella.tools.fuzz_check import check, fault
+from lamella.tools.fuzz_check import _nearby, check, fault  # pyright: ignore[reportPrivateUsage]
 from lamella.tools.fuzz_program import Program, Step, generate, generate_whole
 from lamella.tools.fuzz_values import Chooser
 from lamella.tools.op_compare import Mismatch
@@ -110,3 +111,12 @@ def test_a_process_that_ends_is_a_fault() -> None:
 
     records = list(apart([0, 1, 2], work))
     assert [r["seed"] for r in records] == [0, 1, 2] and "ended with code -9" in records[1]["fault"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_derivatives_of_what_is_expanded() -> None:
+    """How far off eager is, is asked of arguments that repeat themselves, too."""
+    text = "torch.linspace(-3, 3, 16).half().expand(16, 16)"
+    steps = (Step("v0", "x0.expm1()", 0.0, False), Step("v3", "F.elu(v0)", 0.0, False))
+    nearby = _nearby(Program("train", (("x0", text),), steps, ("v3",)), 0, 0)
+    assert nearby[-1].stride() == (0, 1) and not torch.equal(nearby[-1], eval(text))
