@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import sympy
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -118,7 +119,7 @@ class _Schedule:
         self.at: dict[SSAValue, int] = {}
         """The item that makes a value."""
         self.bound: dict[Any, int] = {}
-        """The item that gives a size which no argument does."""
+        """The item that gives a size which no argument does, or the last that checks it."""
         self.written: dict[Memory, int] = {}
         """The last item that writes to a memory."""
         self.groups: dict[str, list[int]] = {}
@@ -144,6 +145,8 @@ class _Schedule:
             self.at.update((r, at) for r in op.results)
             for symbol in {s for r in op.results for s in _symbols(r)} - self.known:
                 self.bound.setdefault(symbol, at)
+            if isinstance(op, AtenOp) and not op.results:  # an assertion: what it finds wrong is not read before
+                self.bound.update((s, at) for v in op.args() for s in _asked(v) - self.known)
 
     def rebuild(self) -> list[list[LaunchOp]]:
         """Put the ops in their new order; the groups of several launches."""
@@ -211,6 +214,13 @@ class _Schedule:
         """Whether a result goes to the caller, by being returned or written into an argument."""
         users = [use.operation for use in value.uses]
         return any(isinstance(u, ReturnOp) or self._ends_in_argument(u) for u in users)
+
+
+def _asked(argument: Any) -> frozenset[Any]:
+    """The symbols of a number that an op is given."""
+    if isinstance(argument, SSAValue):
+        return _symbols(argument)
+    return frozenset(expr.symbols(argument)) if isinstance(argument, sympy.Basic) else frozenset()
 
 
 def _symbols(value: SSAValue) -> frozenset[Any]:

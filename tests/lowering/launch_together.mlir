@@ -197,3 +197,19 @@ func.func @begins_at_a_number(%x: !sym.t<[5, 6], f32>, %i: !sym.t<[], i64>) -> (
   %p = loop.view %v offset [3] : !sym.t<[6], f32> -> !sym.t<[3], f32>
   func.return %y, %p : !sym.t<[6], f32>, !sym.t<[3], f32>
 }
+
+// What an assertion finds wrong is not read before it.
+// CHECK-LABEL: func.func @asserted
+// CHECK-NEXT: aten._local_scalar_dense(%i)
+// CHECK-NEXT: loop.launch @twice(%x)
+// CHECK-NEXT: aten._assert_scalar(lt(u0, 5)
+// CHECK-NEXT: [[V:%\w+]] = loop.view %z offset [6*(mod(u0, 5))]
+// CHECK-NEXT: loop.launch @twice([[V]])
+func.func @asserted(%x: !sym.t<[6], f32>, %z: !sym.t<[5, 6], f32>, %i: !sym.t<[], i64>) -> (!sym.t<[6], f32>, !sym.t<[6], f32>) {
+  %n = aten._local_scalar_dense(%i) : (!sym.t<[], i64>) -> !sym.int<u0>
+  %y = loop.launch @twice(%x) sizes [] : (!sym.t<[6], f32>) -> !sym.t<[6], f32>
+  aten._assert_scalar(lt(u0, 5), "an index") : () -> ()
+  %v = loop.view %z offset [6*(mod(u0, 5))] : !sym.t<[5, 6], f32> -> !sym.t<[6], f32>
+  %w = loop.launch @twice(%v) sizes [] : (!sym.t<[6], f32>) -> !sym.t<[6], f32>
+  func.return %y, %w : !sym.t<[6], f32>, !sym.t<[6], f32>
+}
