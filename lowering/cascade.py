@@ -34,6 +34,6 @@ def block_sizes(lo: Num, hi: Num, step: int, inside: int | None, block: int) -> 
         while steps > (first if levels == 0 else block):
             steps, levels = -(-steps // (first if levels == 0 else block)), levels + 1
     else:
-        levels = 2 if step >= 16 else 3
-        levels = levels if block < LONG_BLOCK else levels - 1
+        # A million terms are few blocks of the largest: each lane adds up its part of them.
+        levels = (2 if step >= 16 else 4) if block < LONG_BLOCK else (1 if step >= 16 else 2)
     return [step * first * block**k for k in reversed(range(levels))]
