@@ -6,24 +6,13 @@ blocks of 16 too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from .llvm_builder import Num
 
 BLOCK = 16
 """Terms of a partial sum."""
 
 LONG_BLOCK = 128
-"""The same where a block's end costs more: it has divisions, or there are more sums than registers for two of each."""
-
-SUMS = 8
-"""Sums of which there are registers for two of each."""
-
-
-def block_of(blocks: Sequence[int], sums: int) -> int:
-    """Terms of a partial sum in a loop with so many sums, whose kinds ask for these; 0: sums are not cut."""
-    block = max(blocks, default=0)
-    return LONG_BLOCK if block and sums > SUMS else block
+"""The same where a block's end costs more: it has divisions, or a tile's sums of products leave their registers."""
 
 
 def block_sizes(lo: Num, hi: Num, step: int, inside: int | None, block: int) -> list[int]:

@@ -9,7 +9,7 @@ import sympy
 
 from ..dialects import prims
 from ..dialects.prims import Number
-from .decomposition import Call, pointwise, rule
+from .decomposition import Call, fit, pointwise, rule
 from .prims_builder import Value
 from .promotion import opmath
 
@@ -30,10 +30,10 @@ def pow_of_number(call: Call, x: Value, exponent: Number | complex) -> Any:
     if isinstance(exponent, complex):
         return NotImplemented
     t = call.type
-    x = x.to(opmath(t.dtype)).expand(t.shape)
-    if abs(exponent) == 0.5 and t.dtype == "f16" and t.device == "cpu":
+    x, power = (fit(call.b, a, "", t, opmath(t.dtype)) for a in (x, exponent))
+    if power in (0.5, -0.5) and t.dtype == "f16" and t.device == "cpu":
         x = x.eq(-math.inf).where(math.inf, x.eq(0.0).where(0.0, x))
-    return pow_number(x, exponent)
+    return pow_number(x, power)
 
 
 def pow_number(x: Value, exponent: Number) -> Value:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import sympy
-from xdsl.dialects import llvm
+from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 
@@ -16,7 +16,7 @@ from ..dialects import expr
 from ..dialects.loop import ForOp, LoadOp, LoopDim, ScanOp, SortOp, StoreOp, YieldOp, body_ops
 from ..dialects.tensor import TensorType, itemsize
 from .address import evaluate, lane_compare, multiple_of
-from .cascade import block_of, block_sizes
+from .cascade import LONG_BLOCK, block_sizes
 from .kernel_sort import Sorter
 from .lanes import Lanes
 from .llvm_builder import KernelError, Num, lanes_of
@@ -233,8 +233,7 @@ class ForLoop:
         """The loop over one dim, in blocks where a float sum is long."""
         innermost = depth + 1 == len(self.dims)
         scans = self.scans if innermost else []
-        sums = max(g.accumulators.size for g in self.groups)
-        block = 0 if scans else block_of([r.block for r in self.reductions], sums)
+        block = 0 if scans else self._block()
         inside = self._terms(depth + 1)
         whole = inside is None or inside >= block
 
@@ -305,6 +304,14 @@ class ForLoop:
             at += size
         values = self._nest(depth, group, values)
         return [*values, *(v for s in scans for v in self.body.scans.pop(s))]
+
+    def _block(self) -> int:
+        """Terms of a partial sum, 0 where sums are not cut. What is added up decides, not how many sums a tile has: a
+        row at its end is added up as all others.
+        """
+        cut = [(r.block, v) for r, v in zip(self.reductions, self.yields, strict=True) if r.block]
+        products = all(isinstance(v.owner, arith.MulfOp) for _, v in cut)
+        return LONG_BLOCK if cut and products else max((block for block, _ in cut), default=0)
 
     def _terms(self, depth: int) -> int | None:
         """How many terms the loops from `depth` inwards add to a sum, None if that is not known."""
