@@ -23,9 +23,6 @@ from typing import Any
 
 from harness import geometric_mean, table
 
-WARM = 60
-"""Calls before a case is timed: what a backend decides while a program runs is decided then."""
-
 
 def load(path: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location("bench", path)
@@ -56,7 +53,7 @@ def run(bench: ModuleType, spec: dict[str, Any], o: argparse.Namespace, folder: 
             if backend == "eager":
                 job.reference(path)
             row |= job.compile(path)
-            job.timed_steps(WARM)
+            job.timed_steps(o.warm)
             jobs[backend] = job
         except Exception as e:
             row["error"] = f"{type(e).__name__}: {' '.join(str(e).split())[:300]}"
@@ -114,6 +111,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--block-ms", type=float, default=12)
+    parser.add_argument("--warm", type=int, default=60, help="calls before: what is decided as a program runs is then")
     parser.add_argument("--limit", type=float, default=300, help="seconds after which no case is begun")
     parser.add_argument("--out", default="together", help="prefix of OUT.jsonl")
     o = parser.parse_args()

@@ -7,7 +7,7 @@ differences that cancel some of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -187,14 +187,18 @@ _ERFC = (1.6279086, 0.91841638, 0.14848159, -0.028253637, 0.00077456877, 0.00148
 """-log2(erfc(a)) / a as a polynomial in a, by least squares weighted for the error of erfc: 2e-8 at most."""
 
 
+def _erfc(b: TtBuilder, a: SSAValue, coefficients: Sequence[float]) -> SSAValue:
+    """exp2(-a p(a)), erfc of a number that is not negative by the polynomial p."""
+    p = b.constant(coefficients[-1], f32)
+    for c in reversed(coefficients[:-1]):
+        p = b.float(arith.AddfOp, b.float(arith.MulfOp, p, a), b.constant(c, f32))
+    return exp2_of_sum(b, b.float(arith.MulfOp, b.float(arith.SubfOp, b.constant(-0.0, f32), a), p))
+
+
 def erf(b: TtBuilder, x: SSAValue) -> SSAValue:
     """1 - erfc(|x|) with the sign of x, to 1e-7; near 0 the first term of the series."""
     a = b.float(math.AbsFOp, x)
-    p = b.constant(_ERFC[-1], f32)
-    for c in reversed(_ERFC[:-1]):
-        p = b.float(arith.AddfOp, b.float(arith.MulfOp, p, a), b.constant(c, f32))
-    exponent = b.float(arith.MulfOp, b.float(arith.SubfOp, b.constant(-0.0, f32), a), p)
-    value = b.float(arith.SubfOp, b.constant(1.0, f32), exp2_of_sum(b, exponent))
+    value = b.float(arith.SubfOp, b.constant(1.0, f32), _erfc(b, a, _ERFC))
     return _odd(b, x, a, value, 1.1283791671)
 
 
@@ -235,11 +239,7 @@ def is_grown(op: Operation) -> bool:
 def one_and_erf(b: TtBuilder, x: SSAValue) -> SSAValue:
     """1 + erf(x): erfc(|x|), or what it lacks of 2."""
     a = b.float(math.AbsFOp, x)
-    p = b.constant(_TAIL[-1], f32)
-    for c in reversed(_TAIL[:-1]):
-        p = b.float(arith.AddfOp, b.float(arith.MulfOp, p, a), b.constant(c, f32))
-    exponent = b.float(arith.MulfOp, b.float(arith.SubfOp, b.constant(-0.0, f32), a), p)
-    tail = exp2_of_sum(b, exponent)
+    tail = _erfc(b, a, _TAIL)
     below = b.compare("olt", x, b.constant(0.0, f32))
     return b.select(below, tail, b.float(arith.SubfOp, b.constant(2.0, f32), tail))
 
