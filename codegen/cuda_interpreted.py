@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects.text import parse_module
 from ..dialects.tt import FuncOp, PtrType
 from . import cuda_driver
-from .imports import IMPORTS
+from .imports import IMPORTS, WRAP
 from .interpret_tt import interpret
 from .interpret_tt_ops import dtype_of
 from .jit import compile_object, load_object
@@ -94,7 +95,8 @@ class InterpretedGpu:
         self.devices: dict[int, int] = {}
         """The GPU that a tensor counts as being on, by `_cdata`; the first, if it is not here."""
         self._kernels: list[tuple[CompiledKernel, int, list[FuncOp]]] = []
-        self._ranges: dict[int, int] = {}
+        self._storages: dict[int, StorageWeakRef] = {}
+        """Those whose size counts, as long as they live and where they are: their places are given again."""
         self._error: ctypes.Array[ctypes.c_char] = ctypes.create_string_buffer(b"none")
         functions: dict[str, tuple[Callable[..., int], tuple[Any, ...]]] = {
             "cuLaunchKernel": (self._launch, (_P, *(_I,) * 7, _P, _P, _P)),
@@ -130,8 +132,7 @@ class InterpretedGpu:
         """Calls `graph`; the inputs' storages are all that it may touch of them."""
         for value in inputs:
             if isinstance(value, torch.Tensor):
-                storage = value.untyped_storage()
-                self._ranges[storage.data_ptr()] = storage.nbytes()
+                self._note(value)
         return graph(list(inputs))
 
     # --------------------------------------------------------------------------------------------------- as the Driver
@@ -191,11 +192,26 @@ class InterpretedGpu:
 
     def _buffer(self, address: int, dtype: torch.dtype) -> torch.Tensor:
         """The memory from an address to the end of what lies there."""
-        ends = [start + size for start, size in self._ranges.items() if start <= address < start + size]
+        ends = [start + size for start, size in self._ranges() if start <= address < start + size]
         size = (max(ends) - address if ends else _UNKNOWN) // dtype.itemsize * dtype.itemsize
         if address == 0 or size == 0:
             return torch.empty(0, dtype=dtype)
         return torch.frombuffer((ctypes.c_ubyte * size).from_address(address), dtype=dtype)
+
+    def _note(self, tensor: torch.Tensor) -> None:
+        ref = StorageWeakRef(tensor.untyped_storage())
+        self._storages[ref.cdata] = ref  # no other has this name before the reference is dropped
+
+    def _ranges(self) -> list[tuple[int, int]]:
+        """Where storages that are alive begin, and their bytes."""
+        found: list[tuple[int, int]] = []
+        for key, ref in list(self._storages.items()):
+            storage: torch.UntypedStorage | None = torch.UntypedStorage._new_with_weak_ptr(ref.cdata)
+            if storage:
+                found.append((storage.data_ptr(), storage.nbytes()))
+            else:
+                del self._storages[key]
+        return found
 
     def _context(self, out: int) -> int:
         _P.from_address(out).value = 1
@@ -215,13 +231,9 @@ class InterpretedGpu:
 
     def _empty(self, rank: int, sizes: int, strides: int, dtype: int, kind: int, device: int, out: int) -> int:
         assert kind == _CUDA, "programs ask the runtime for the CPU's memory"
-        code = _shim("aoti_torch_empty_strided")(rank, sizes, strides, dtype, _CPU, 0, out)
+        code = _shim("aoti_torch_empty_strided", _L, _P, _P, _I, _I, _I, _P)(rank, sizes, strides, dtype, _CPU, 0, out)
         if code == 0:
-            handle = _P.from_address(out).value
-            data, bytes_ = _P(), _L()
-            _shim("aoti_torch_get_data_ptr")(_P(handle), ctypes.byref(data))
-            _shim("aoti_torch_get_storage_size")(_P(handle), ctypes.byref(bytes_))
-            self._ranges[data.value or 0] = bytes_.value
+            self._note(_tensor(_P.from_address(out)))
         return code
 
 
@@ -229,12 +241,18 @@ def _functions(module: ModuleOp) -> list[FuncOp]:
     return [op for op in module.ops if isinstance(op, FuncOp)]
 
 
-def _shim(name: str) -> Callable[..., int]:
-    """A function of torch's C shim; it takes words."""
-    address = IMPORTS.resolve([name])[name]
-    if name != "aoti_torch_empty_strided":
-        return ctypes.CFUNCTYPE(_I, _P, _P)(address)
-    return ctypes.CFUNCTYPE(_I, _L, _P, _P, _I, _I, _I, _P)(address)
+def _shim(name: str, *types: Any) -> Callable[..., int]:
+    """A function of torch's C shim."""
+    return ctypes.CFUNCTYPE(_I, *types)(IMPORTS.resolve([name])[name])
+
+
+def _tensor(kept: ctypes.c_void_p) -> torch.Tensor:
+    """For a handle, which stays. (torch._C._aoti has a function for it, which never lets go of what it makes.)"""
+    handle = _P()
+    _shim("aoti_torch_new_tensor_handle", _P, _P)(kept, ctypes.byref(handle))
+    tensor = ctypes.PYFUNCTYPE(ctypes.py_object, _P)(IMPORTS.resolve([WRAP])[WRAP])(handle)
+    _shim("aoti_torch_delete_tensor_object", _P)(handle)
+    return tensor
 
 
 class _Imports(Mapping[str, int]):
