@@ -343,9 +343,10 @@ def _dump_folder(options: Options) -> str:
 def _take_notes(name: str, module: ModuleOp, notes: dict[str, Any]) -> None:
     """What is visible at one level only and told to the user later."""
     from .lowering import report
+    from .lowering.decisions import decided
 
     if name == "launch-together":
-        notes["decisions"] = report.decisions(module)
+        notes["decisions"] = decided(module)
     elif name == "bufferize":  # makes variants of kernels, and copies superfluous
         notes["calls"] = report.calls(module)
         notes["kernels"] = report.kernels(module)

@@ -27,7 +27,9 @@ from ..dialects.flow import bodies
 from ..dialects.tensor import TensorType
 from .aten_frozen import frozen_values
 from .aten_to_prims import remake, size_hints
+from .decisions import decide
 from .fuse_cost import Hints
+from .origins import origins
 
 _POINTWISE = """relu relu6 sigmoid silu gelu tanh elu leaky_relu hardtanh hardswish hardsigmoid clamp clamp_min
     clamp_max mish softplus neg abs exp sqrt rsqrt add.Tensor add.Scalar sub.Tensor sub.Scalar mul.Tensor mul.Scalar
@@ -63,14 +65,22 @@ class AtenChannelsLast(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         hints = Hints(size_hints(op))
-        self.statistics["convolutions"] = sum(_relayout(body, hints) for body in bodies(op))
+        told: list[str] = []
+        self.statistics["convolutions"] = sum(_relayout(body, hints, told) for body in bodies(op))
+        if told:
+            decide(op, told)
 
 
-def _relayout(body: Region, hints: Hints) -> int:
-    """Change the regions of a body that are worth it; how many convolutions they hold."""
+def _relayout(body: Region, hints: Hints, told: list[str]) -> int:
+    """Change the regions of a body that are worth it; how many convolutions they hold. `told` gets what is decided."""
     function = body.parent_op()
     frozen = frozen_values(function) if isinstance(function, FuncOp) else {}
-    regions = [r for r in _regions(body.block) if r.saved(hints) > r.copied(hints, frozen)]
+    regions: list[_Region] = []
+    for region in (r for r in _regions(body.block) if r.convolutions):
+        saved, copied = region.saved(hints), region.copied(hints, frozen)
+        if saved > copied:
+            regions.append(region)
+        told.append(region.line(saved, copied))
     if not regions:
         return 0
     _Rewrite({v for r in regions for v in r.images}).run(body)
@@ -93,6 +103,16 @@ class _Region:
         """The bytes of what convolutions need not reorder."""
         read = sum(hints.bytes(op.operands[0]) for op in self.convolutions)
         return read + sum(hints.bytes(op.results[0]) * (RESULT if _is_slow(op) else 1) for op in self.convolutions)
+
+    def line(self, saved: int, copied: int) -> str:
+        """What `explain` says of it."""
+        n = len(self.convolutions)
+        found = (o.place or o.module for c in self.convolutions for o in origins(c.location))
+        place = next(filter(None, found), "")
+        where = f" at {place}" if n == 1 and place else f" from {place} on" if place else ""
+        what = f"{n} convolution{'s' * (n > 1)}{where}"
+        chosen = "channels last" if saved > copied else "not channels last"
+        return f"{what}: {chosen}, {saved} bytes less to reorder for {copied} bytes of copies"
 
     def copied(self, hints: Hints, frozen: Container[SSAValue]) -> int:
         """The bytes of what is copied at each call where it meets the rest, and of weights on a CPU. On a GPU, a kernel

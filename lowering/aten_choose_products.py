@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
@@ -26,6 +26,7 @@ from .attention_call import AttentionCall, attention_of
 from .attention_call import reason_on_gpu as attention_on_gpu
 from .attention_call import reason_to_generate as reason_for_attention
 from .convolution_cost import Convolution, convolution_of, reason_to_convolve
+from .decisions import decide_counted
 from .fuse_cost import Hints
 from .gpu_target import GpuTarget
 from .origins import lines
@@ -77,10 +78,7 @@ class AtenChooseProducts(ModulePass):
             chosen = "a kernel" if generated else "ATen"
             told[f"{p.op.name} {p.kind(hints.size)}{f' at {where}' if where else ''}: {chosen}, {why}"] += 1
         if told:
-            before = op.attributes.get("lamella.decisions")
-            kept = list(before.data) if isinstance(before, ArrayAttr) else []
-            new = [StringAttr(f"{line} (x{n})" if n > 1 else line) for line, n in told.items()]
-            op.attributes["lamella.decisions"] = ArrayAttr([*kept, *new])
+            decide_counted(op, told)
 
     def _reason(
         self, p: Product | AttentionCall | Convolution, target: CpuTarget, hints: Hints, known: Mapping[str, Attribute]

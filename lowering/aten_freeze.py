@@ -27,6 +27,7 @@ from ..dialects.aten import AtenOp
 from .aten_canonicalize import ALIASES, canonicalize
 from .aten_frozen import argument_attributes, frozen_values
 from .aten_to_prims import remake
+from .decisions import decide
 from .fuse_cost import Hints, shown
 
 KEPT: Final = "kept"
@@ -54,9 +55,7 @@ class AtenFreeze(ModulePass):
                 names = _names(function)
                 lines = [_line(v, made_of, names) for v, made_of in kept.items()]
                 op.body.block.insert_op_before(_split(function, list(kept)), function)
-                before = op.attributes.get("lamella.decisions")
-                known = before.data if isinstance(before, ArrayAttr) else ()
-                op.attributes["lamella.decisions"] = ArrayAttr([*known, *map(StringAttr, dict.fromkeys(lines))])
+                decide(op, dict.fromkeys(lines))
 
 
 def take_kept(module: ModuleOp) -> tuple[ModuleOp, tuple[int, ...]] | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
@@ -29,6 +29,7 @@ from ..dialects.hints import size_hints
 from ..dialects.tensor import TensorType
 from .attention_call import FLASH, FUSED, is_torchs
 from .attention_written import written_out, written_out_on_gpu
+from .decisions import decide
 from .fuse_cost import Hints
 from .gpu_target import GpuTarget
 from .origins import origins
@@ -91,9 +92,7 @@ class AtenFuseAttention(ModulePass):
                     found.replace()
         self.statistics["calls"] = len(lines) - self.statistics["kernels"]
         if lines:
-            before = op.attributes.get("lamella.decisions")
-            known = before.data if isinstance(before, ArrayAttr) else ()
-            op.attributes["lamella.decisions"] = ArrayAttr([*known, *map(StringAttr, dict.fromkeys(lines))])
+            decide(op, dict.fromkeys(lines))
 
 
 @dataclass

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Final, cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
@@ -27,6 +27,7 @@ from ..dialects.flow import bodies
 from ..dialects.flow_op import YieldOp
 from ..dialects.tensor import TensorType
 from .aten_builder import AtenBuilder, type_of
+from .decisions import decide
 from .inline_calls import copy_locations
 from .origins import lines
 
@@ -52,9 +53,7 @@ class AtenInlineFlex(ModulePass):
             o.erase()
         self.statistics["attention"] = len(found)
         if found:
-            before = op.attributes.get("lamella.decisions")
-            told = before.data if isinstance(before, ArrayAttr) else ()
-            op.attributes["lamella.decisions"] = ArrayAttr([*told, *(StringAttr(line) for line in _told(found))])
+            decide(op, _told(found))
 
 
 def _told(found: Sequence[Flex]) -> list[str]:

@@ -23,6 +23,7 @@ from xdsl.passes import ModulePass
 
 from ..dialects.flow import CallOp
 from ..dialects.verify_program import given_sizes, size_names
+from .aten_to_prims import remake
 from .repeats import Group, Repeats, is_view, readers, root, stays, takes_memory
 
 
@@ -53,6 +54,13 @@ class AtenOutline(ModulePass):
         self.statistics.update(functions=len(functions), calls=calls)
 
 
+class _Replaced(dict[SSAValue, SSAValue]):
+    """What replaces a value: itself, if nothing does."""
+
+    def __missing__(self, value: SSAValue) -> SSAValue:
+        return value
+
+
 def _outline(
     ops: list[Operation], group: Group, around: Block, name: str, moved: dict[SSAValue, SSAValue]
 ) -> FuncOp | None:
@@ -68,11 +76,11 @@ def _outline(
     body = Block(arg_types=[v.type for v in (*outer, *sizes)])
     # a group that was found with this one may have replaced what its windows take
     taken = (*(moved.get(v, v) for v in outer), *sizes)
-    values: dict[SSAValue, SSAValue] = dict(zip(taken, body.args, strict=True))
+    values = _Replaced(zip(taken, body.args, strict=True))
     for value, argument in zip((*outer, *sizes), body.args, strict=True):
         argument.name_hint = value.name_hint
         argument.location = value.location if isinstance(value, BlockArgument) else first[0].location
-    body.add_ops(_copies([*group.views, *first], values))
+    body.add_ops([remake(op, values) for op in (*group.views, *first)])
     returned = [first[i].results[k] for i, k in results]
     body.add_op(ReturnOp(*(values[r] for r in returned)))
     function = FuncOp(name, (body.arg_types, [r.type for r in returned]), Region(body), visibility="private")
@@ -87,8 +95,8 @@ def _outline(
         call = CallOp.to(name, operands, [r.type for r in made], _places(window, places))
         for old, new in zip(made, call.results, strict=True):
             new.name_hint = old.name_hint
-        inside: dict[SSAValue, SSAValue] = dict(zip(made, call.results, strict=True))
-        seen = _copies([window[i] for i in views], inside)
+        inside = _Replaced(zip(made, call.results, strict=True))
+        seen = [remake(window[i], inside) for i in views]
         around.insert_ops_before([call, *seen], window[0])
         for old, new in inside.items():
             old.replace_all_uses_with(new)
@@ -134,24 +142,6 @@ def _carriers(window: list[Operation], outer: list[SSAValue], around: Block) -> 
             found.append(value)
             missing.difference_update(given_sizes([value.type]))
     return None if missing else found
-
-
-def _copies(ops: list[Operation], values: dict[SSAValue, SSAValue]) -> list[Operation]:
-    """The ops on the values that replace others; their results enter these."""
-    copies: list[Operation] = []
-    for op in ops:
-        copy = type(op).create(
-            operands=[values.get(v, v) for v in op.operands],
-            result_types=[r.type for r in op.results],
-            properties=op.properties,
-            attributes=op.attributes,
-            location=op.location,
-        )
-        for old, new in zip(op.results, copy.results, strict=True):
-            new.name_hint = old.name_hint
-            values[old] = new
-        copies.append(copy)
-    return copies
 
 
 def _places(window: list[Operation], places: dict[LocationAttr, int]) -> LocationAttr:

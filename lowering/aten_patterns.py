@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 import sympy
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
@@ -23,6 +23,7 @@ from ..dialects.errors import LamellaError
 from ..dialects.flow import all_ops, bodies
 from ..dialects.literal import Value
 from ..dialects.tensor import SymType, TensorType
+from .decisions import decide
 from .origins import fused_location, lines
 from .pattern_match import Match, find, substitute, terminator, unify_types
 
@@ -53,18 +54,16 @@ class AtenPatterns(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         patterns = list(patterns_of(op))
-        notes: list[StringAttr] = []
+        notes: list[str] = []
         for function in (f for p in patterns for f in (p.search, p.replace)):
             function.detach()
         for pattern in patterns:
             places = [place for body in bodies(op) for place in _replace_all(pattern, body.block)]
             self.statistics[pattern.name] = len(places)
             known = ", ".join(dict.fromkeys(p for p in places if p))
-            notes.append(StringAttr(f"pattern {pattern.name}: {len(places)} x{f' ({known})' if known else ''}"))
+            notes.append(f"pattern {pattern.name}: {len(places)} x{f' ({known})' if known else ''}")
         if notes:
-            before = op.attributes.get("lamella.decisions")
-            told = before.data if isinstance(before, ArrayAttr) else ()
-            op.attributes["lamella.decisions"] = ArrayAttr([*told, *notes])
+            decide(op, notes)
 
 
 def patterns_of(module: ModuleOp) -> Iterator[Pattern]:

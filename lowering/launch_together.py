@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import sympy
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -27,6 +27,7 @@ from ..dialects.hints import size_hints
 from ..dialects.loop import AssertOp, ForOp, KernelOp, LaunchOp, LoadOp, ScratchOp, StoreOp, ViewOp, body_ops
 from ..dialects.tensor import SymType, TensorType
 from .buffer_lifetimes import Lifetimes, Memory
+from .decisions import decide
 from .fuse_cost import Hints
 from .host_devices import on_gpu
 
@@ -62,8 +63,7 @@ class LaunchTogether(ModulePass):
                     launch.attributes["together"] = IntegerAttr(len(groups), i64)
                 groups.append(group)
         if groups:
-            before = cast("ArrayAttr[StringAttr]", op.attributes.get("lamella.decisions", ArrayAttr([])))
-            op.attributes["lamella.decisions"] = ArrayAttr([*before.data, *map(StringAttr, _told(groups))])
+            decide(op, _told(groups))
         self.statistics.update(groups=len(groups), launches=sum(map(len, groups)))
 
 

@@ -28,6 +28,7 @@ from xdsl.passes import ModulePass
 from ..dialects.flow import CallOp, bodies
 from ..dialects.loop import IndexAttr, KernelOp, LaunchOp, NestOp, ScatterOp
 from ..dialects.text import print_module
+from .decisions import decide_counted
 from .fuse_absorb import absorb
 from .fuse_attention import attentions
 from .fuse_cost import Hints, Machine
@@ -57,8 +58,6 @@ class LoopFuse(Machine, ModulePass):
         if isinstance(hints, DictionaryAttr):
             known = {k: v.value.data for k, v in hints.data.items() if isinstance(v, IntegerAttr)}
         kernels = _Kernels(sum(isinstance(o, KernelOp) for o in op.ops))
-        before = op.attributes.get("lamella.decisions")
-        decisions = list(before.data) if isinstance(before, ArrayAttr) else []
         calls = Counter(o.callee.root_reference.data for o in op.walk() if isinstance(o, CallOp))
         told: Counter[str] = Counter()
         for region in bodies(op):
@@ -71,8 +70,7 @@ class LoopFuse(Machine, ModulePass):
         kernels.locate()
         if kernels.ops and first is not None:
             op.body.block.insert_ops_before(kernels.ops, first)
-        decisions += (StringAttr(f"{line} (x{n})" if n > 1 else line) for line, n in told.items())
-        op.attributes["lamella.decisions"] = ArrayAttr(decisions)
+        decide_counted(op, told)
         self.statistics["kernels"] = len(kernels.ops)
 
 

@@ -119,12 +119,6 @@ def _operators(kernel: KernelOp) -> dict[str, list[str]]:
     return {name: list(places) for name, places in found.items()}
 
 
-def decisions(module: ModuleOp) -> list[str]:
-    """The fusion decisions, a readable line each."""
-    found = module.attributes.get("lamella.decisions")
-    return [str(_value(a)) for a in found.data] if isinstance(found, ArrayAttr) else []
-
-
 def calls(module: ModuleOp) -> list[Call]:
     """The operators that stay calls into ATen, in order: of a host program those that it calls, without the copies that
     kernels make superfluous.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.passes import ModulePass
 
 from ..dialects import expr
@@ -23,6 +23,7 @@ from ..dialects.hints import size_hints
 from ..dialects.loop import DimsAttr, IndexAttr, KernelOp, LaunchOp, LoadOp, LoopDim, StoreOp
 from ..dialects.tensor import TensorType, itemsize
 from ..dialects.text import print_module
+from .decisions import decided, set_decided
 from .fuse_cost import Hints
 from .kernel_cost import annotate
 from .origins import fused_location
@@ -72,12 +73,10 @@ class ShareKernels(ModulePass):
                 launch.properties["kernel"] = SymbolRefAttr(name)
                 launch.properties["sizes"] = IndexAttr.get([*launch.sizes, *sizes])
         self.statistics["kernels dropped"] = len(named) - len({name for name, _ in named.values()})
-        decisions = op.attributes.get("lamella.decisions")
-        if named and isinstance(decisions, ArrayAttr):
-            lines = (cast(StringAttr, line).data for line in decisions)
+        if named and (lines := decided(op)):
             renamed = (re.sub(r"@([\w.]+)", lambda m: f"@{named.get(m[1], (m[1],))[0]}", line) for line in lines)
             told = (line for line in renamed if not re.match(r"@(\S+): kept apart from @\1:", line))
-            op.attributes["lamella.decisions"] = ArrayAttr(map(StringAttr, dict.fromkeys(told)))
+            set_decided(op, dict.fromkeys(told))
 
     def _form(self, kernel: KernelOp) -> _Form | None:
         """What kernels that can be one have in common; None for a kernel that cannot."""

@@ -176,7 +176,7 @@ def test_blocks_of_halves(model: Any, groups: int, sizes: tuple[int, int, int]) 
 @pytest.mark.parametrize("model", [plain, causal])
 def test_blocks_of_other_machines(target: str, dtype: Any, model: Any) -> None:
     q, k, v = inputs(2, 6, 2, 70, 150, 64, dtype)
-    options = {"target": target, "products": "all"}
+    options: Any = {"target": target, "products": "all"}
     check(torch.compile(model, backend=lamella, dynamic=False, options=options), model, q, k, v)
 
 

@@ -12,6 +12,7 @@ import torch
 from lamella import driver
 from lamella.codegen.cuda_interpreted import InterpretedGpu
 from lamella.codegen.interpreter import run_module
+from lamella.codegen.runtime import NativeGraph
 from lamella.dialects.tensor import TORCH_DTYPES
 from lamella.dialects.text import parse_module
 from lamella.lowering.options import Options
@@ -95,7 +96,7 @@ PROGRAMS = {
 def test_machine_code(name: str, sm: str) -> None:
     options = Options(target=sm, cache=False, products="all")
     graph = driver.compile_module(parse_module(PROGRAMS[name]), options).graph
-    assert graph.meta.kernels
+    assert isinstance(graph, NativeGraph) and graph.meta.kernels
     for kernel in graph.meta.kernels:
         assert kernel.code.cubin[:4] == b"\x7fELF" and kernel.code.sm == int(sm[3:])
 
