@@ -1,5 +1,5 @@
-"""Products of matrices and attention timed on this CPU, as calls of ATen and as kernels of ours, each with what is
-computed from it.
+"""Products of matrices and attention timed on this CPU, as calls of ATen, as kernels of ours and, of halves, as calls
+with factors of f32, each with what is computed from it.
 
 What is found is kept on disk, by the kind of product, the machine, the number of threads and this compiler, and given
 to `aten-choose-products` as the module's attribute `lamella.products`. A weight that is converted first is left to the
@@ -18,7 +18,7 @@ from xdsl.dialects.func import FuncOp
 
 from ..dialects.hints import size_hints
 from ..dialects.tensor import TORCH_DTYPES, TensorType
-from ..lowering.aten_choose_products import MEASURED, choices_in
+from ..lowering.aten_choose_products import MEASURED, choices_in, may_widen
 from ..lowering.attention_call import AttentionCall
 from ..lowering.fuse_cost import Hints
 from ..lowering.product_part import part_of
@@ -27,7 +27,12 @@ from .cache import Cache, cache_key, compiler_version
 from .target import CpuTarget
 
 Build: TypeAlias = Callable[[ModuleOp, str], Callable[[list[Any]], Any]]
-"""`build(program, products)`: the program as native code, with "all" or "none" of its products as kernels."""
+"""`build(program, products)`: the program as native code, with "all" or "none" of its products as kernels, or all
+"widened".
+"""
+
+BUILDS = {"generated": "all", "ATen": "none", "widened": "widened"}
+"""What to ask for, by the way of `aten_choose_products.WAYS`."""
 
 ROUNDS, MOST_ROUNDS, SAME = 7, 28, 3
 """At least and at most; and how many in a row that bring nothing new end it: others may use the machine."""
@@ -84,7 +89,7 @@ def recall(
 
 
 def _measured(p: Product | AttentionCall, build: Build) -> str | None:
-    """`generated 10.1 us, ATen 12.3 us`: the one that is to be taken first; None for what cannot be by itself."""
+    """`generated 10.1 us, ATen 12.3 us`: the way that is to be taken first; None for what cannot be by itself."""
     part = part_of(p)
     if part is None:
         return None
@@ -92,10 +97,11 @@ def _measured(p: Product | AttentionCall, build: Build) -> str | None:
     types = [a.type for a in main.body.block.args]
     if not all(isinstance(t, TensorType) for t in types):
         return None
-    graphs = [build(part.clone(), products) for products in ("all", "none")]
-    ours, library = _times(graphs, _arguments(types))  # pyright: ignore[reportArgumentType]
-    times = [f"generated {ours:.1f} us", f"ATen {library:.1f} us"]
-    return ", ".join(times if ours * GAIN <= library else times[::-1])
+    ways = [way for way in BUILDS if way != "widened" or may_widen(p)]
+    graphs = [build(part.clone(), BUILDS[way]) for way in ways]
+    times = dict(zip(ways, _times(graphs, _arguments(types)), strict=True))  # pyright: ignore[reportArgumentType]
+    order = sorted(times, key=lambda way: times[way] * (1 if way == "ATen" else GAIN))
+    return ", ".join(f"{way} {times[way]:.1f} us" for way in order)
 
 
 def _arguments(types: Sequence[TensorType]) -> list[list[Any]]:

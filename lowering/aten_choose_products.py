@@ -1,4 +1,5 @@
-"""aten to aten: products, attention and convolutions that are to be kernels are marked; the others stay calls.
+"""aten to aten: products, attention and convolutions that are to be kernels are marked, and products of halves that are
+to be calls with factors of f32; the others stay calls.
 
     %c = aten.mm(%a, %b) : …  ->  %c = aten.mm(%a, %b) {lamella.product = "generated"} : …
 
@@ -22,20 +23,27 @@ from xdsl.passes import ModulePass
 from ..dialects.flow import bodies
 from ..dialects.hints import size_hints
 from .aten_to_prims import TABLES as TABLES  # they fill the table of rules, which tells what becomes kernels
-from .attention_call import AttentionCall, attention_of
+from .attention_call import FLASH, AttentionCall, attention_of
 from .attention_call import reason_on_gpu as attention_on_gpu
 from .attention_call import reason_to_generate as reason_for_attention
+from .attention_call import reason_to_widen as attention_in_f32
 from .convolution_cost import Convolution, convolution_of, reason_to_convolve
+from .convolution_cost import reason_to_widen as convolution_in_f32
 from .decisions import decide_counted
 from .fuse_cost import Hints
 from .gpu_target import GpuTarget
 from .origins import lines
-from .product_cost import reason_to_generate
+from .product_cost import CALLED, reason_to_generate
+from .product_cost import reason_to_widen as product_in_f32
 from .product_cost_gpu import reason_on_gpu
-from .products import GENERATED, MARK, Product, is_generated, product_of
+from .products import GENERATED, MARK, WIDENED, Product, is_generated, product_of
+from .promotion import opmath
 from .target import CpuTarget
 
 UNKNOWN = "where nothing is known to be faster"
+
+WAYS = {"generated": (GENERATED, "a kernel"), "widened": (WIDENED, "in f32"), "ATen": (None, "ATen")}
+"""The mark and the words of each way, by the first word of what was measured."""
 
 MEASURED = "lamella.products"
 """The module attribute: kind of product to `generated` or `aten`, with times."""
@@ -45,13 +53,14 @@ MEASURED = "lamella.products"
 class AtenChooseProducts(ModulePass):
     """Mark the matrix products, the attention and the convolutions that become kernels.
 
-    `choose`: "auto" by measurement and cost, "all" or "none". `target`: `host` or a name of `CpuTarget.from_name`.
+    `choose`: "auto" by measurement and cost, "all", "none", or "widened" all that may be.
+    `target`: `host` or a name of `CpuTarget.from_name`.
     `gpu`: a name of `GpuTarget.from_name`, for products there.
     """
 
     name = "aten-choose-products"
 
-    choose: Literal["auto", "all", "none"] = "auto"
+    choose: Literal["auto", "all", "none", "widened"] = "auto"
     target: str = "host"
     gpu: str = "sm_90"
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
@@ -70,40 +79,50 @@ class AtenChooseProducts(ModulePass):
         for p in products:
             if is_generated(p.op):
                 continue  # it is a part of attention
-            generated, why = self._reason(p, target, hints, known)
-            if generated:
-                p.op.attributes[MARK] = GENERATED
-                self.statistics["generated"] += 1
+            way, why = self._way(p, target, hints, known)
+            mark, chosen = WAYS[way]
+            if mark is not None:
+                p.op.attributes[MARK] = mark
+            self.statistics["generated"] += way == "generated"
             where = next(iter(lines(p.op.location)), "")
-            chosen = "a kernel" if generated else "ATen"
             told[f"{p.op.name} {p.kind(hints.size)}{f' at {where}' if where else ''}: {chosen}, {why}"] += 1
         if told:
             decide_counted(op, told)
 
-    def _reason(
+    def _way(
         self, p: Product | AttentionCall | Convolution, target: CpuTarget, hints: Hints, known: Mapping[str, Attribute]
-    ) -> tuple[bool, str]:
-        """Whether a product is generated, and why."""
+    ) -> tuple[str, str]:
+        """The way of `WAYS` in which a product is computed, and why."""
+        if self.choose == "widened":
+            return ("widened" if may_widen(p) else "ATen"), "as all are to be"
+        wide: str | None = None
         if isinstance(p, Convolution):
             why = reason_to_convolve(p, target, hints.size)
-            return why is not None, why or UNKNOWN
-        if isinstance(p, AttentionCall) and p.device.startswith("cuda"):
+            wide = None if why else convolution_in_f32(p, target)
+        elif isinstance(p, AttentionCall) and p.device.startswith("cuda"):
             why = attention_on_gpu(p, GpuTarget.from_name(self.gpu)) if self.choose == "auto" else None
-            return why is not None, why or UNKNOWN
-        if self.choose == "all":
-            return True, "as all are to be"
-        found = known.get(p.kind(hints.size))
-        if isinstance(found, StringAttr):
-            generated = found.data.startswith("generated")
+        elif self.choose == "all":
+            why = "as all are to be"
+        elif isinstance(found := known.get(p.kind(hints.size)), StringAttr):
             # sizes of other calls may be others
-            return generated and p.is_static, f"measured: {found.data}"
-        if isinstance(p, AttentionCall):
-            why = reason_for_attention(p, target)
+            return (found.data.split()[0] if p.is_static else "ATen"), f"measured: {found.data}"
+        elif isinstance(p, AttentionCall):
+            why, wide = reason_for_attention(p, target), attention_in_f32(p, target)
         elif p.device.startswith("cuda"):
             why = reason_on_gpu(p, GpuTarget.from_name(self.gpu))
         else:
-            why = reason_to_generate(p, target, hints.size)
-        return why is not None, why or UNKNOWN
+            why, wide = reason_to_generate(p, target, hints.size), product_in_f32(p, target, hints.size)
+        if wide is not None:
+            return "widened", wide
+        return ("generated", why) if why is not None else ("ATen", UNKNOWN)
+
+
+def may_widen(p: Product | AttentionCall | Convolution) -> bool:
+    """Whether there is a way in f32, of halves on a CPU."""
+    if isinstance(p, Convolution):
+        return False  # nobody measures these
+    half = p.device == "cpu" and opmath(p.dtype) != p.dtype
+    return half and p.op.name in (*CALLED, FLASH)
 
 
 def choices_in(module: ModuleOp) -> list[Product | AttentionCall]:

@@ -17,6 +17,8 @@ from .target import CpuTarget
 
 FLASH: Final = "aten._scaled_dot_product_flash_attention_for_cpu"
 
+HALVES: Final = ("bf16", "f16")
+
 EFFICIENT: Final = "aten._scaled_dot_product_efficient_attention"
 """What a GPU is called with where there is a mask."""
 
@@ -73,6 +75,14 @@ def attention_of(op: Operation) -> AttentionCall | None:
     return AttentionCall(
         op, batch, heads, key.shape[1], queries, key.shape[2], size, query.dtype, query.device, "".join(parts)
     )
+
+
+def reason_to_widen(call: AttentionCall, target: CpuTarget) -> str | None:
+    """Why a kernel of ours that computes in f32 is faster than ATen's of halves."""
+    known = all(isinstance(n, int) for n in (call.queries, call.keys, call.size))
+    if not known or target.vector_bits < 256 or call.dtype not in HALVES or target.multiplies(call.dtype):
+        return None
+    return "the library has instructions for f32 alone there" if call.op.name == FLASH else None
 
 
 def reason_to_generate(call: AttentionCall, target: CpuTarget) -> str | None:

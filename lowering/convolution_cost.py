@@ -61,6 +61,14 @@ def convolution_of(op: Operation) -> Convolution | None:
     return Convolution(op, x, weight, t) if x.rank == t.rank == weight.rank and x.rank > 2 else None
 
 
+def reason_to_widen(c: Convolution, target: CpuTarget) -> str | None:
+    """Why a call with images and weights of f32 is faster than one with halves."""
+    dtypes = {c.x.dtype, c.weight.dtype, c.result.dtype}
+    if c.x.device != "cpu" or len(dtypes) > 1 or c.x.dtype not in ("f16", "bf16") or target.multiplies(c.x.dtype):
+        return None
+    return "the library has instructions for f32 alone there"
+
+
 def reason_to_convolve(c: Convolution, target: CpuTarget, size: Callable[[Dim], int]) -> str | None:
     """Why a kernel of ours is faster, in words; None where oneDNN's is as good or nobody knows."""
     kernel = c.weight.shape[2:]
@@ -79,14 +87,15 @@ def reason_to_convolve(c: Convolution, target: CpuTarget, size: Callable[[Dim], 
         return "a call costs more than the work"
     depthwise = c.op.arg("groups") == c.x.shape[1] == c.weight.shape[0] and not c.op.arg("transposed")
     if depthwise and known and target.vector_bits >= 256 and c.x.dtype in ("f32", "bf16", "f16"):
-        return _depthwise(c, cast(Sequence[int], kernel), half, target.vector_bits)
+        return _depthwise(c, cast(Sequence[int], kernel), half and target.multiplies(c.x.dtype))
     return None
 
 
-def _depthwise(c: Convolution, kernel: Sequence[int], half: bool, bits: int) -> str | None:
+def _depthwise(c: Convolution, kernel: Sequence[int], multiplied: bool) -> str | None:
+    """`multiplied`: of halves that oneDNN has instructions for."""
     points, row = prod(kernel), cast(int, c.result.shape[-1])
     if c.x.strides[1] == 1 and c.x.shape[1] != 1:
-        good = points <= MORE_POINTS and (not half or bits < 512)  # for which oneDNN has no instructions there
+        good = points <= MORE_POINTS and not multiplied
         return "a channel at a time for each lane reads images as they lie" if good else None
     good = row >= ROW if points <= POINTS else row >= LONG_ROW and points <= MORE_POINTS
     plain = c.x.is_contiguous and c.op.arg("stride") in ((1,) * len(kernel), (2,) * len(kernel), (1,), (2,))

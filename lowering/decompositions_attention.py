@@ -16,7 +16,7 @@ from .attention_call import EFFICIENT, FLASH
 from .decomposition import Call, rule
 from .fuse_cost import Hints
 from .prims_builder import Value
-from .products import is_generated
+from .products import is_generated, is_widened
 from .promotion import opmath
 
 MOST_HALVES = 1 << 19
@@ -46,9 +46,10 @@ def attention(
     if dropout_p != 0 or query.type.device != "cpu" or key.shape[3] != size or value.shape != key.shape:
         return NotImplemented
     of_one = queries == 1 and not call.wanted(1) and _is_faster(call, key, groups == heads)
-    if not of_one and not is_generated(call.op):
+    wide = is_widened(call.op)
+    if not of_one and not wide and not is_generated(call.op):
         return NotImplemented
-    out, most, total = attend(query, key, value, is_causal, mask, scale)
+    out, most, total = attend(query, key, value, is_causal, mask, scale, "f32" if wide else value.dtype)
     if not call.wanted(1):
         return out, call.empty(1)
     return out, (most + total.log()).reshape((batch, heads, queries))
@@ -69,13 +70,15 @@ def efficient_attention(
     """The same on a GPU, where only calls that are marked become kernels."""
     if dropout_p != 0 or not is_generated(call.op) or any(map(call.wanted, (1, 2, 3))):
         return NotImplemented
-    return attend(query, key, value, is_causal, mask, scale)[0], *map(call.empty, (1, 2, 3))
+    return attend(query, key, value, is_causal, mask, scale, value.dtype)[0], *map(call.empty, (1, 2, 3))
 
 
 def attend(
-    query: Value, key: Value, value: Value, is_causal: bool, mask: Value | None, scale: float | None
+    query: Value, key: Value, value: Value, is_causal: bool, mask: Value | None, scale: float | None, weights: str
 ) -> tuple[Value, Value, Value]:
-    """Attention, and the largest of each row of scores and what their exponentials add up to."""
+    """Attention, and the largest of each row of scores and what their exponentials add up to; these are rounded to the
+    dtype of `weights` once they are added up: matrix units multiply halves, as ATen's kernel does.
+    """
     batch, heads, queries, size = query.shape
     groups, keys = key.shape[1:3]
     times = 1 if groups == heads else heads // groups  # pyright: ignore[reportOperatorIssue]
@@ -101,8 +104,7 @@ def attend(
         e = visible.where(e, 0.0)
     total = e.reduce("sum", [n + 1], keepdim=True)
     domain = (*lead, queries, value.shape[3], keys)
-    # matrix units multiply halves: as in ATen's kernel, weights are rounded to these once they are added up
-    e = e.to(value.dtype).opmath()
+    e = e.to(weights).opmath()
     v = value.opmath().transpose([0, 1, 3, 2]).broadcast(domain, [*shared, n + 1, n + 2])
     out = (e.broadcast(domain, [*outer, n, n + 2]) * v).reduce("sum", [n + 2])
     out = out / total.eq(0.0).where(1.0, total)

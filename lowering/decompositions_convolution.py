@@ -1,4 +1,6 @@
-"""Convolutions that are marked (`aten-choose-products`): sums over windows; any other stays a call."""
+"""Convolutions that are marked (`aten-choose-products`): sums over windows, or calls with halves as f32; any other
+stays a call.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from ..dialects.expr import Dim
 from .decomposition import Call, rule
 from .decompositions_pooling import Windows
 from .prims_builder import Value
-from .products import is_generated
+from .products import is_generated, is_widened
+from .widened import called_in_f32
 
 
 def _each(values: Sequence[int], n: int) -> tuple[int, ...]:
@@ -96,6 +99,9 @@ def convolution(
     dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int,
 ) -> Any:  # fmt: skip
     """The sum over input channels of a group and places within the window of x[n, g, i, s o + d k] w[g, j, i, k]."""
+    if is_widened(call.op):
+        args = (x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+        return called_in_f32(call, args)[0]
     if not is_generated(call.op):
         return NotImplemented
     n = x.rank - 2
@@ -113,6 +119,10 @@ def convolution_backward(
     dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int, mask: Sequence[bool],
 ) -> Any:  # fmt: skip
     """Of x: the convolution the other way; of the weight: sums over places of windows times the gradient."""
+    if is_widened(call.op):
+        given = (stride, padding, dilation, transposed, output_padding, groups, mask)
+        made = called_in_f32(call, (grad, x, weight, bias, *given))
+        return tuple(v if call.wanted(i) else None for i, v in enumerate(made))
     if not is_generated(call.op):
         return NotImplemented
     n = x.rank - 2

@@ -1,4 +1,6 @@
-"""Matrix products: those that are marked (`aten-choose-products`) become `prims.dot`; any other stays a call."""
+"""Matrix products: those that are marked (`aten-choose-products`) become `prims.dot`, or a call with factors of f32;
+any other stays a call.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +8,36 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..dialects import expr, prims
-from ..dialects.aten import lookup
 from ..dialects.expr import Dim
 from ..dialects.prims import Number
 from .complex_value import Pair
 from .decomposition import Call, rule
 from .decompositions_complex import complex_rule
 from .prims_builder import Value
-from .products import is_generated, read_by_kernels
+from .products import is_generated, is_widened, read_by_kernels
+from .widened import called, widened
 
 FLATTENING = frozenset({"aten.view", "aten._unsafe_view", "aten.reshape"})
 
 
+def is_computed(call: Call) -> bool:
+    """Whether a product is marked."""
+    return is_generated(call.op) or is_widened(call.op)
+
+
 def product(call: Call, x: Value, matrix: Value) -> Value:
-    """x @ matrix, summed in the dtype of computation.
+    """x @ matrix, summed in the dtype of computation."""
+    return _called(call, widened(x), widened(matrix)) if is_widened(call.op) else _dot(call, x, matrix)
+
+
+def _called(call: Call, x: Value, matrix: Value) -> Value:
+    """x @ matrix, by ATen's library."""
+    t = x.type.with_(shape=(*x.shape[:-1], matrix.shape[-1]))
+    return called(call, "aten.mm" if x.rank == 2 else "aten.bmm", (x, matrix), [t])[0]
+
+
+def _dot(call: Call, x: Value, matrix: Value) -> Value:
+    """x @ matrix, as a kernel.
 
     Rows, or a batch, that are a view of several dims, to which the result goes back, keep these dims: what follows has
     them too.
@@ -84,23 +102,19 @@ def _with_bias(call: Call, result: Value, bias: Value, beta: Number, alpha: Numb
 
 @rule("aten.mm", "aten.bmm", costly=True)
 def mm(call: Call, x: Value, matrix: Value) -> Any:
-    return product(call, x, matrix) if is_generated(call.op) else NotImplemented
+    return product(call, x, matrix) if is_computed(call) else NotImplemented
 
 
 @rule("aten.addmm", "aten.baddbmm", costly=True)
 def addmm(call: Call, bias: Value, x: Value, matrix: Value, beta: Number, alpha: Number) -> Any:
-    if is_generated(call.op):
+    if is_computed(call):
         return _with_bias(call, product(call, x, matrix), bias, beta, alpha)
     plain = x.rank == 2 and x.dtype == bias.dtype == "f32" and alpha == beta == 1
     if not plain or not read_by_kernels(call.op.results[0]):
         return NotImplemented
     # ATen writes the bias first and adds the product to it: a pass over the result that BLAS alone does not make. What
     # CUDA's library adds it in is slower. (In f16 and bf16 the product would be rounded before the bias is added.)
-    mm = lookup("aten.mm")
-    assert mm is not None
-    op = mm.call([x.ssa, matrix.ssa], [call.type], call.b.location)
-    call.b.ops.append(op)
-    return _with_bias(call, Value(call.b, op.results[0]), bias, 1, 1)
+    return _with_bias(call, _called(call, x, matrix), bias, 1, 1)
 
 
 @rule("aten.addbmm", costly=True)
@@ -143,11 +157,13 @@ def int_mm(call: Call, x: Value, matrix: Value) -> Any:
 
 @rule("aten.linear", costly=True)
 def linear(call: Call, x: Value, weight: Value, bias: Value | None) -> Any:
-    if not is_generated(call.op):
+    if not is_computed(call) or weight.rank != 2:
         return NotImplemented
-    if weight.rank != 2:
-        return NotImplemented
-    result = (x if x.rank > 1 else x.unsqueeze(0)).dot(_repeated(weight.transpose([1, 0]), x.shape[:-2]))
+    matrix = weight.transpose([1, 0])
+    if is_widened(call.op):
+        result = product(call, x.reshape((expr.product(x.shape[:-1]), x.shape[-1])), matrix)
+    else:
+        result = (x if x.rank > 1 else x.unsqueeze(0)).dot(_repeated(matrix, x.shape[:-2]))
     result = result.reshape((*x.shape[:-1], weight.shape[0]))
     return result if bias is None else _with_bias(call, result, bias, 1, 1)
 

@@ -1,8 +1,9 @@
-"""Matrix products at the aten level: their factors and sizes, what names their kind, and the mark of generated ones.
+"""Matrix products at the aten level: their factors and sizes, what names their kind, and how they are to be computed.
 
     %c = aten.mm(%a, %b) {lamella.product = "generated"} : …
 
-A product with the mark becomes `prims.dot` and so a kernel of ours; any other stays a call.
+A product with this mark becomes `prims.dot` and so a kernel of ours; one of halves that is "widened" becomes a call
+with factors of f32; any other stays the call that it is.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from .decomposition import RULES
 
 MARK: Final = "lamella.product"
 GENERATED: Final = StringAttr("generated")
+WIDENED: Final = StringAttr("widened")
 
 FACTORS: Final = {
     "aten.mm": ("self", "mat2"),
@@ -55,6 +57,11 @@ _VIEWS = frozenset({"aten.t", "aten.transpose.int", "aten.permute", "aten.view",
 def is_generated(op: Operation) -> bool:
     """Whether a product is to be a kernel."""
     return op.attributes.get(MARK) == GENERATED
+
+
+def is_widened(op: Operation) -> bool:
+    """Whether halves are to be computed with in f32: a product or a convolution by a call, attention by a kernel."""
+    return op.attributes.get(MARK) == WIDENED
 
 
 def is_product(op: Operation) -> bool:

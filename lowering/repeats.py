@@ -18,7 +18,7 @@ from .aten_canonicalize import introduces_sizes
 from .aten_cse import is_function
 from .attention_call import attention_of
 from .complex_value import PARTS
-from .products import BIASED, is_generated, is_product
+from .products import BIASED, MARK, is_generated, is_product
 
 CALLS = 128
 """Calls of a window at most: the search takes that many times the calls of a block."""
@@ -249,7 +249,9 @@ def readers(value: SSAValue) -> Iterator[Operation]:
 
 def stays(op: Operation) -> bool:
     """Whether an op is known to stay a call."""
-    return (is_product(op) or op.name in LARGE or attention_of(op) is not None) and not is_generated(op)
+    if attention_of(op) is not None:
+        return MARK not in op.attributes
+    return (is_product(op) or op.name in LARGE) and not is_generated(op)
 
 
 def takes_memory(op: Operation) -> bool:

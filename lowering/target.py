@@ -39,6 +39,12 @@ class CpuTarget:
         """Whether an instruction multiplies pairs of 16 bits and adds the two."""
         return self.triple.startswith("x86_64")
 
+    def multiplies(self, dtype: str) -> bool:
+        """Whether there are instructions that multiply f16 or bf16, which ATen's library uses."""
+        if dtype == "bf16":
+            return self.has_amx or self.has_avx512_bf16 or not self.triple.startswith("x86_64")
+        return self.has_amx or "+avx512fp16" in self.features or not self.triple.startswith("x86_64")
+
     @property
     def registers(self) -> int:
         """Vectors that registers hold."""

@@ -56,19 +56,22 @@ func.func @main(%x: !sym.t<[300, 300], i64>) -> !sym.t<[300, 300], i64> {
 // CHECK: aten.addmm(%b, %x, %v) {lamella.product = "generated"}
 // CHECK: aten.mm(%y, %w) :
 // CHECK: aten.mm(%z, %v) :
+// CHECK: aten.mm(%y, %g) {lamella.product = "widened"}
 builtin.module attributes {
     lamella.hints = {s0 = 300 : i64},
     lamella.products = {
       "f32*f32->f32 1x300x64x32 kn bias" = "generated 5.0 us, ATen 9.0 us",
       "f32*f32->f32 1x300x64x32 kn plain" = "generated 5.0 us, ATen 9.0 us",
+      "bf16*bf16->bf16 1x1x64x32 kn plain" = "widened 2.0 us, ATen 3.0 us, generated 4.0 us",
       "bf16*i8->bf16 1x1x64x32 kk plain" = "ATen 3.0 us, generated 4.0 us"}} {
-  func.func @main(%b: !sym.t<[64], f32>, %x: !sym.t<[300, 32], f32>, %v: !sym.t<[32, 64], f32>, %y: !sym.t<[1, 32], bf16>, %i: !sym.t<[64, 32], i8>, %z: !sym.t<[s0, 32], f32>) -> (!sym.t<[300, 64], f32>, !sym.t<[1, 64], bf16>, !sym.t<[s0, 64], f32>) {
+  func.func @main(%b: !sym.t<[64], f32>, %x: !sym.t<[300, 32], f32>, %v: !sym.t<[32, 64], f32>, %y: !sym.t<[1, 32], bf16>, %i: !sym.t<[64, 32], i8>, %z: !sym.t<[s0, 32], f32>, %g: !sym.t<[32, 64], bf16>) -> (!sym.t<[300, 64], f32>, !sym.t<[1, 64], bf16>, !sym.t<[s0, 64], f32>, !sym.t<[1, 64], bf16>) {
     %0 = aten.addmm(%b, %x, %v) : (!sym.t<[64], f32>, !sym.t<[300, 32], f32>, !sym.t<[32, 64], f32>) -> !sym.t<[300, 64], f32>
     %c = aten._to_copy(%i, dtype = bf16) : (!sym.t<[64, 32], i8>) -> !sym.t<[64, 32], bf16>
     %w = aten.t(%c) : (!sym.t<[64, 32], bf16>) -> !sym.t<[32, 64], bf16, strides=[1, 32]>
     %1 = aten.mm(%y, %w) : (!sym.t<[1, 32], bf16>, !sym.t<[32, 64], bf16, strides=[1, 32]>) -> !sym.t<[1, 64], bf16>
     %2 = aten.mm(%z, %v) : (!sym.t<[s0, 32], f32>, !sym.t<[32, 64], f32>) -> !sym.t<[s0, 64], f32>
-    func.return %0, %1, %2 : !sym.t<[300, 64], f32>, !sym.t<[1, 64], bf16>, !sym.t<[s0, 64], f32>
+    %3 = aten.mm(%y, %g) : (!sym.t<[1, 32], bf16>, !sym.t<[32, 64], bf16>) -> !sym.t<[1, 64], bf16>
+    func.return %0, %1, %2, %3 : !sym.t<[300, 64], f32>, !sym.t<[1, 64], bf16>, !sym.t<[s0, 64], f32>, !sym.t<[1, 64], bf16>
   }
 }
 
@@ -89,18 +92,45 @@ func.func @main(%q: !sym.t<[1, 8, 64, 32], f32>, %x: !sym.t<[1, 8, s0, 32], f32>
 
 // -----
 
-// Vectors of 256 bits take half as many rows; ATen has no instructions for halves there.
+// Vectors of 256 bits take half as many rows. Where ATen has no instructions for halves, it is called with f32 if there
+// is much to do for each element; else, and where a factor is large, a kernel converts as it reads.
 
 // CHECK-LABEL: lamella.decisions
 // CHECK-SAME: "aten.mm f32*f32->f32 1x24x1024x1024 kk plain: a kernel, a few rows
-// CHECK-SAME: "aten.mm bf16*bf16->bf16 1x512x1024x1024 kk plain: ATen
+// CHECK-SAME: "aten.mm bf16*bf16->bf16 1x512x1024x1024 kk plain: in f32, the library has instructions for f32 alone there"
+// CHECK-SAME: "aten.mm f16*f16->f16 1x32x1024x1024 kk plain: a kernel, ATen has no instructions for halves there"
+// CHECK-SAME: "aten.mm bf16*bf16->bf16 1x512x16384x1024 kk plain: a kernel, ATen has no instructions for halves there"
+// CHECK: aten.mm(%h, %v) {lamella.product = "widened"}
 // AVX2-LABEL: 1x24x1024x1024
 // AVX2-SAME:  kk plain: ATen
-// AVX2-SAME: "aten.mm bf16*bf16->bf16 1x512x1024x1024 kk plain: a kernel, ATen has no instructions for halves there"
-func.func @main(%x: !sym.t<[24, 1024], f32>, %w: !sym.t<[1024, 1024], f32, strides=[1, 1024]>, %h: !sym.t<[512, 1024], bf16>, %v: !sym.t<[1024, 1024], bf16, strides=[1, 1024]>) -> (!sym.t<[24, 1024], f32>, !sym.t<[512, 1024], bf16>) {
+// AVX2-SAME: "aten.mm bf16*bf16->bf16 1x512x1024x1024 kk plain: in f32, the library
+// AVX2-SAME: "aten.mm f16*f16->f16 1x32x1024x1024 kk plain: a kernel, ATen has no instructions for halves there"
+// AMX-LABEL: 1x24x1024x1024
+// AMX-SAME: "aten.mm bf16*bf16->bf16 1x512x1024x1024 kk plain: ATen
+// AMX-SAME: "aten.mm f16*f16->f16 1x32x1024x1024 kk plain: ATen
+// AMX-SAME: "aten.mm bf16*bf16->bf16 1x512x16384x1024 kk plain: ATen
+func.func @main(%x: !sym.t<[24, 1024], f32>, %w: !sym.t<[1024, 1024], f32, strides=[1, 1024]>, %h: !sym.t<[512, 1024], bf16>, %v: !sym.t<[1024, 1024], bf16, strides=[1, 1024]>, %i: !sym.t<[32, 1024], f16>, %j: !sym.t<[1024, 1024], f16, strides=[1, 1024]>, %l: !sym.t<[1024, 16384], bf16, strides=[1, 1024]>) -> (!sym.t<[24, 1024], f32>, !sym.t<[512, 1024], bf16>, !sym.t<[32, 1024], f16>, !sym.t<[512, 16384], bf16>) {
   %0 = aten.mm(%x, %w) : (!sym.t<[24, 1024], f32>, !sym.t<[1024, 1024], f32, strides=[1, 1024]>) -> !sym.t<[24, 1024], f32>
   %1 = aten.mm(%h, %v) : (!sym.t<[512, 1024], bf16>, !sym.t<[1024, 1024], bf16, strides=[1, 1024]>) -> !sym.t<[512, 1024], bf16>
-  func.return %0, %1 : !sym.t<[24, 1024], f32>, !sym.t<[512, 1024], bf16>
+  %2 = aten.mm(%i, %j) : (!sym.t<[32, 1024], f16>, !sym.t<[1024, 1024], f16, strides=[1, 1024]>) -> !sym.t<[32, 1024], f16>
+  %3 = aten.mm(%h, %l) : (!sym.t<[512, 1024], bf16>, !sym.t<[1024, 16384], bf16, strides=[1, 1024]>) -> !sym.t<[512, 16384], bf16>
+  func.return %0, %1, %2, %3 : !sym.t<[24, 1024], f32>, !sym.t<[512, 1024], bf16>, !sym.t<[32, 1024], f16>, !sym.t<[512, 16384], bf16>
+}
+
+// -----
+
+// Attention of halves is a kernel in f32 then, and a convolution a call.
+
+// CHECK-LABEL: lamella.decisions
+// CHECK-SAME: "aten._scaled_dot_product_flash_attention_for_cpu bf16 1x8x60x60x30: in f32, the library
+// CHECK-SAME: "aten.convolution f16 1x32x56x56 * 32x32x3x3: in f32, the library
+// AMX-LABEL: lamella.decisions
+// AMX-SAME: "aten._scaled_dot_product_flash_attention_for_cpu bf16 1x8x60x60x30: ATen
+// AMX-SAME: "aten.convolution f16 1x32x56x56 * 32x32x3x3: ATen
+func.func @main(%q: !sym.t<[1, 8, 60, 30], bf16>, %x: !sym.t<[1, 32, 56, 56], f16>, %w: !sym.t<[32, 32, 3, 3], f16>) -> (!sym.t<[1, 8, 60, 30], bf16>, !sym.t<[1, 32, 56, 56], f16>) {
+  %0, %1 = aten._scaled_dot_product_flash_attention_for_cpu(%q, %q, %q) : (!sym.t<[1, 8, 60, 30], bf16>, !sym.t<[1, 8, 60, 30], bf16>, !sym.t<[1, 8, 60, 30], bf16>) -> (!sym.t<[1, 8, 60, 30], bf16>, !sym.t<[1, 8, 60], f32>)
+  %2 = aten.convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[1, 32, 56, 56], f16>, !sym.t<[32, 32, 3, 3], f16>) -> !sym.t<[1, 32, 56, 56], f16>
+  func.return %0, %2 : !sym.t<[1, 8, 60, 30], bf16>, !sym.t<[1, 32, 56, 56], f16>
 }
 
 // -----
@@ -117,9 +147,10 @@ func.func @main(%x: !sym.t<[64, 1024], i8>, %w: !sym.t<[1024, 1024], i8, strides
 
 // -----
 
-// Depthwise, channels side by side: of halves oneDNN is faster with AVX-512, and slow where it has no instructions.
+// Depthwise, channels side by side: of halves oneDNN is slow where it has no instructions for them.
 
-// CHECK-LABEL: lamella.decisions = ["aten.convolution bf16 1x32x56x56 * 32x1x3x3 in 32 groups: ATen
+// AMX-LABEL: lamella.decisions = ["aten.convolution bf16 1x32x56x56 * 32x1x3x3 in 32 groups: ATen
+// CHECK-LABEL: lamella.decisions = ["aten.convolution bf16 1x32x56x56 * 32x1x3x3 in 32 groups: a kernel, a channel at a time
 // AVX2-LABEL: lamella.decisions = ["aten.convolution bf16 1x32x56x56 * 32x1x3x3 in 32 groups: a kernel, a channel at a time
 func.func @main(%x: !sym.t<[1, 32, 56, 56], bf16, strides=[100352, 1, 1792, 32]>, %w: !sym.t<[32, 1, 3, 3], bf16>) -> !sym.t<[1, 32, 56, 56], bf16, strides=[100352, 1, 1792, 32]> {
   %0 = aten.convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 32) : (!sym.t<[1, 32, 56, 56], bf16, strides=[100352, 1, 1792, 32]>, !sym.t<[32, 1, 3, 3], bf16>) -> !sym.t<[1, 32, 56, 56], bf16, strides=[100352, 1, 1792, 32]>

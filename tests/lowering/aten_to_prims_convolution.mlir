@@ -32,3 +32,17 @@ func.func @main(%x: !sym.t<[1, 4, 5], f32>, %w: !sym.t<[4, 6, 3], f32>) -> !sym.
   %0 = aten.convolution(%x, %w, none, [2], [1], [1], true, [1], 1) : (!sym.t<[1, 4, 5], f32>, !sym.t<[4, 6, 3], f32>) -> !sym.t<[1, 6, 10], f32>
   func.return %0 : !sym.t<[1, 6, 10], f32>
 }
+
+// -----
+
+// Halves, where oneDNN has no instructions for them: a call in f32, forward and backward.
+
+// CHECK:      [[X:%\w+]] = prims.convert %x : {{.*}} -> !sym.t<[1, 32, 28, 28], f32>
+// CHECK-NEXT: [[V:%\w+]] = prims.convert %v : {{.*}} -> !sym.t<[32, 32, 3, 3], f32>
+// CHECK-NEXT: aten.convolution([[X]], [[V]], {{.*}} -> !sym.t<[1, 32, 28, 28], f32>
+// CHECK:      aten.convolution_backward({{.*}} -> (!sym.t<[1, 32, 28, 28], f32>, !sym.t<[32, 32, 3, 3], f32>, none)
+func.func @main(%x: !sym.t<[1, 32, 28, 28], bf16>, %v: !sym.t<[32, 32, 3, 3], bf16>) -> (!sym.t<[1, 32, 28, 28], bf16>, !sym.t<[1, 32, 28, 28], bf16>, !sym.t<[32, 32, 3, 3], bf16>) {
+  %0 = aten.convolution(%x, %v, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[1, 32, 28, 28], bf16>, !sym.t<[32, 32, 3, 3], bf16>) -> !sym.t<[1, 32, 28, 28], bf16>
+  %1, %2, %3 = aten.convolution_backward(%0, %x, %v, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [true, true, false]) : (!sym.t<[1, 32, 28, 28], bf16>, !sym.t<[1, 32, 28, 28], bf16>, !sym.t<[32, 32, 3, 3], bf16>) -> (!sym.t<[1, 32, 28, 28], bf16>, !sym.t<[32, 32, 3, 3], bf16>, none)
+  func.return %0, %1, %2 : !sym.t<[1, 32, 28, 28], bf16>, !sym.t<[1, 32, 28, 28], bf16>, !sym.t<[32, 32, 3, 3], bf16>
+}

@@ -82,3 +82,19 @@ func.func @main(%c: !sym.t<[5, 7], f32>, %x: !sym.t<[3, 5, 4], f32>, %y: !sym.t<
   %1 = aten.dot(%v, %v) {lamella.product = "generated"} : (!sym.t<[12], f32>, !sym.t<[12], f32>) -> !sym.t<[], f32>
   func.return %0, %1 : !sym.t<[5, 7], f32>, !sym.t<[], f32>
 }
+
+// -----
+
+// Halves that are widened: factors become f32 as they lie, ATen multiplies, and what follows rounds once.
+
+// CHECK:      [[X:%\w+]] = prims.convert %x : !sym.t<[8, 32], bf16> -> !sym.t<[8, 32], f32>
+// CHECK-NEXT: [[W:%\w+]] = prims.convert %w : {{.*}} -> !sym.t<[32, 64], f32, strides=[1, 32]>
+// CHECK-NEXT: [[P:%\w+]] = aten.mm([[X]], [[W]]) : {{.*}} -> !sym.t<[8, 64], f32>
+// CHECK:      [[S:%\w+]] = prims.add [[P]], {{.*}} : !sym.t<[8, 64], f32>
+// CHECK-NEXT: prims.convert [[S]] {rounding} : !sym.t<[8, 64], f32> -> !sym.t<[8, 64], bf16>
+// CHECK:      aten.bmm({{.*}}) : {{.*}} -> !sym.t<[3, 8, 8], f32>
+func.func @main(%b: !sym.t<[64], bf16>, %x: !sym.t<[8, 32], bf16>, %w: !sym.t<[32, 64], bf16, strides=[1, 32]>, %y: !sym.t<[3, 8, 4], f16, strides=[64, 8, 2]>, %z: !sym.t<[3, 4, 8], f16>) -> (!sym.t<[8, 64], bf16>, !sym.t<[3, 8, 8], f16>) {
+  %0 = aten.addmm(%b, %x, %w) {lamella.product = "widened"} : (!sym.t<[64], bf16>, !sym.t<[8, 32], bf16>, !sym.t<[32, 64], bf16, strides=[1, 32]>) -> !sym.t<[8, 64], bf16>
+  %1 = aten.bmm(%y, %z) {lamella.product = "widened"} : (!sym.t<[3, 8, 4], f16, strides=[64, 8, 2]>, !sym.t<[3, 4, 8], f16>) -> !sym.t<[3, 8, 8], f16>
+  func.return %0, %1 : !sym.t<[8, 64], bf16>, !sym.t<[3, 8, 8], f16>
+}

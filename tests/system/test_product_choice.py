@@ -44,6 +44,21 @@ def test_what_was_measured_decides(faster: str, tmp_path: Path, monkeypatch: pyt
     assert kinds[faster] in text and measured == [2]
 
 
+def test_halves_may_be_multiplied_in_f32(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAMELLA_CACHE_DIR", str(tmp_path))
+    x, w = torch.randn(96, 33).bfloat16(), torch.randn(33, 80).bfloat16()
+
+    def times(graphs: list[Callable[..., Any]], sets: list[list[Any]]) -> list[float]:
+        for graph in graphs:
+            torch.testing.assert_close(graph([x, w])[0].double(), product(x.double(), w.double()), rtol=0, atol=2**-8)
+        return [2.0, 3.0, 1.0]
+
+    monkeypatch.setattr(measure_products, "_times", times)
+    torch._dynamo.reset()
+    told = "\n".join(explain(product, x, w, options={"autotune": True, "cache": False}).graphs[0].decisions)
+    assert "in f32, measured: widened 1.0 us, generated 2.0 us, ATen 3.0 us" in told
+
+
 def test_random_numbers_do_not_follow_from_what_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A backward is compiled while the program runs, outside of what AOTAutograd guards."""
     monkeypatch.setenv("LAMELLA_CACHE_DIR", str(tmp_path))
