@@ -175,6 +175,34 @@ def seeds() -> None:
         torch.manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def frames() -> Iterator[None]:
+    """TorchDynamo compiles inner frames in every test.
+
+    torch 2.11 no longer does after a function with `fullgraph` was refused, or called as it is, while something traced.
+    """
+    yield
+    if (module := sys.modules.get("torch._dynamo.eval_frame")) is not None and hasattr(module, "_EvalFrameOverride"):
+        module.set_eval_frame_override(module._EvalFrameOverride.NONE)
+
+
+@pytest.fixture
+def traces_at_once() -> Iterator[Callable[[], None]]:
+    """For tests whose threads call what is compiled while others compile: each thread calls this first.
+
+    torch knows that something is traced, not in which thread. In all of them it raises an error where compiled
+    functions are called meanwhile, or, which this asks for, runs them as they are. The setting is the process's with
+    torch 2.11, and the thread's later.
+    """
+    from torch._dynamo import config
+
+    def allow() -> None:
+        config.error_on_nested_fx_trace = False
+
+    with config.patch(error_on_nested_fx_trace=False):
+        yield allow
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """`golden(name, text)` compares `text` with `golden/<name>` beside the test; `--update-golden` writes it there."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 import threading
-import time
-from typing import Any
 
 import pytest
 import torch
 
+from lamella.codegen.imports import IMPORTS
+from lamella.codegen.jit import compile_object, load_object
 from lamella.codegen.runtime import NativeGraph
 from lamella.codegen.target import CpuTarget
 from lamella.dialects.text import parse_module
@@ -77,23 +78,32 @@ def test_threads_at_once(rows: str) -> None:
     assert not errors, errors
 
 
-def test_others_run_meanwhile() -> None:
-    graph, _ = compiled("2048", 2048)
-    given = inputs(2048, 2048, torch.Generator().manual_seed(0))
-    started, turns, result = threading.Event(), 0, list[Any]()
+WATCH = r"""
+@real = global ptr null
+@held = global i32 -1
+declare i32 @PyGILState_Check()
+define i32 @watched(ptr %out, ptr %a, ptr %b) {
+  %held = call i32 @PyGILState_Check()
+  store i32 %held, ptr @held
+  %f = load ptr, ptr @real
+  %r = call i32 %f(ptr %out, ptr %a, ptr %b)
+  ret i32 %r
+}
+"""
+"""A product that notes whether its thread holds Python's lock."""
 
-    def work() -> None:
-        started.set()
-        result.append(graph(list(given)))
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    started.wait()
-    while not result:
-        turns += 1
-        time.sleep(0.001)
-    thread.join()
-    assert turns > 10  # the product takes longer than that by far
+@pytest.mark.parametrize(("rows", "held"), [("2048", 0), ("8", 1)])
+def test_products_leave_the_lock_to_others(rows: str, held: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = load_object(compile_object(WATCH, CpuTarget.host()), ["watched", "real", "held"])
+    name = "aoti_torch_cpu_mm_out"
+    ctypes.c_void_p.from_address(watch["real"]).value = IMPORTS.resolve([name])[name]
+    monkeypatch.setitem(IMPORTS._known, name, watch["watched"])
+    columns = 256 if rows == "2048" else 16
+    graph, _ = compiled(rows, columns)
+    given = inputs(int(rows), columns, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(graph(list(given))[0], expected(*given), rtol=1e-4, atol=1e-4)
+    assert ctypes.c_int32.from_address(watch["held"]).value == held
 
 
 FRESH = """

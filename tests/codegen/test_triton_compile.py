@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -146,10 +148,27 @@ def script(folder: Path, text: str) -> Path:
     return path
 
 
-def test_process_that_hangs(tmp_path: Path) -> None:
-    workers = Workers(
-        lambda: Worker(script(tmp_path, "import time; print('here', file=sys.stderr, flush=True); time.sleep(60)"))
-    )
+def test_process_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second is over when the process has said something: on a busy machine it starts later than that."""
+    mark = tmp_path / "mark"
+
+    class Second(threading.Timer):
+        def run(self) -> None:
+            while not mark.exists():
+                time.sleep(0.01)
+            self.function()
+
+    monkeypatch.setattr(threading, "Timer", Second)
+    text = f"""
+        import time
+        from pathlib import Path
+        from triton_stages import receive
+        receive(sys.stdin.buffer)
+        print("here", file=sys.stderr, flush=True)
+        Path({str(mark)!r}).touch()
+        time.sleep(60)
+        """
+    workers = Workers(lambda: Worker(script(tmp_path, textwrap.dedent(text))))
     (answer,) = workers.run([Request("", 90, {})], 1, seconds=1)
     assert "stopped after 1 s" in answer.error and "here" in answer.error
 

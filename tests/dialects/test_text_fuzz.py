@@ -99,7 +99,7 @@ def mutated(draw: st.DrawFn) -> str:
 
 
 def check(text: str | bytes) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()  # others share the machine
     try:
         module = parse_module(text, filename="f.mlir", ctx=CONTEXT)
         verify(module)
@@ -113,7 +113,7 @@ def check(text: str | bytes) -> None:
         assert print_module(parse_module(printed, ctx=CONTEXT), locations=True) == printed
         generic = print_module(module, locations=True, generic=True)
         assert print_module(parse_module(generic, ctx=CONTEXT), locations=True) == printed
-    assert time.perf_counter() - started < 10
+    assert time.thread_time() - started < 10
 
 
 @given(st.binary(max_size=200))

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch._dynamo import eval_frame
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -23,9 +22,6 @@ def fresh() -> Iterator[None]:
     torch.manual_seed(0)
     yield
     torch._dynamo.reset()
-    # torch 2.11 leaves it set when a function with `fullgraph` refuses to be traced: no inner frame is compiled then.
-    if restore := getattr(eval_frame, "set_eval_frame_override", None):
-        restore(getattr(eval_frame, "_EvalFrameOverride").NONE)  # noqa: B009
 
 
 def whole(f: Callable[..., Any]) -> Any:
@@ -229,11 +225,12 @@ def test_another_backends_code_is_not_taken(slow: list[int]) -> None:
     assert slow[0] == 1
 
 
-def test_threads(slow: list[int]) -> None:
+def test_threads(slow: list[int], traces_at_once: Callable[[], None]) -> None:
     g = whole(affine)
     errors: list[BaseException] = []
 
     def work(n: int) -> None:
+        traces_at_once()
         try:
             for k in range(200):
                 x, y = torch.full((n,), float(k)), torch.ones(n)

@@ -127,7 +127,7 @@ def test_reentrance_through_an_operator() -> None:
 # Threads
 
 
-def test_eight_threads_call_one_function() -> None:
+def test_eight_threads_call_one_function(traces_at_once: Callable[[], None]) -> None:
     def f(x: Tensor, w: Tensor) -> Tensor:
         return torch.softmax((x @ w).tanh() + x, -1) * x.sum(-1, keepdim=True)
 
@@ -137,6 +137,7 @@ def test_eight_threads_call_one_function() -> None:
     wrong: list[BaseException] = []
 
     def work(seed: int) -> None:
+        traces_at_once()
         try:
             generator = torch.Generator().manual_seed(seed)
             for i in range(30):
@@ -153,13 +154,13 @@ def test_eight_threads_call_one_function() -> None:
     assert not wrong, wrong[0]
 
 
-def test_threads_compile_at_once() -> None:
+def test_threads_compile_at_once(traces_at_once: Callable[[], None]) -> None:
     def f(x: Tensor, k: int) -> Tensor:
         return torch.layer_norm(x * k, (16,)) + k
 
     compiled = torch.compile(f, backend="lamella", dynamic=False)
     x = torch.randn(4, 16)
-    with ThreadPoolExecutor(6) as pool:
+    with ThreadPoolExecutor(6, initializer=traces_at_once) as pool:
         for k, got in enumerate(pool.map(lambda k: compiled(x, k), range(2, 8)), 2):
             torch.testing.assert_close(got, f(x, k))
 
