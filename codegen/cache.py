@@ -9,7 +9,6 @@ dropping what was used longest ago.
 
 import hashlib
 import os
-import random
 import re
 import threading
 import time
@@ -95,11 +94,11 @@ class Cache:
             return
         path = self._path(kind, key)
         temporary = path.with_name(f"{_TEMPORARY}{os.getpid()}-{threading.get_ident()}-{uuid.uuid4().hex}")
-        made = False
+        digest, made = hashlib.sha256(data).digest(), False
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             made = True
-            temporary.write_bytes(_MAGIC + hashlib.sha256(data).digest() + data)
+            temporary.write_bytes(_MAGIC + digest + data)
             os.replace(temporary, path)
         except OSError as error:
             if not (made and isinstance(error, FileNotFoundError)):  # else somebody has cleared the cache meanwhile
@@ -107,8 +106,9 @@ class Cache:
             with suppress(OSError):
                 temporary.unlink()
             return
-        # On average one sweep per sixteenth of the limit that is written, by whichever processes write it.
-        if random.random() * self.limit < 16 * len(data):
+        # On average one sweep per sixteenth of the limit that is written, by whichever processes write it. What is
+        # written says when: random numbers are the program's.
+        if int.from_bytes(digest[:8], "big") / 2**64 * self.limit < 16 * len(data):
             with suppress(OSError):
                 self.evict()
 
