@@ -16,6 +16,7 @@ from ..dialects.loop import DimsAttr, ForOp, LoadOp, LoopDim, StoreOp, YieldOp
 from .contraction import moving
 from .fuse_cost import Hints
 from .schedule_access import stride
+from .schedule_blocks import copied
 from .schedule_dims import best_dim
 
 
@@ -78,6 +79,14 @@ def is_plain(ops: Sequence[Operation], d: LoopDim) -> bool:
     if others or not isinstance(first, LoadOp) or len(first.operands) > 1 or first.mask is not None:
         return False
     return stride(first, d.symbol) == 1
+
+
+def halves_of(factor: SSAValue) -> list[Operation]:
+    """Copies of the ops that read a factor and make f32 of it; none where it is anything else."""
+    load = factor.owner.input.owner if isinstance(factor.owner, arith.ExtFOp) else None
+    if not isinstance(load, LoadOp) or len(load.operands) > 1 or load.mask is not None:
+        return []
+    return [] if isinstance(load.source.owner, Operation) else copied(factor, {})
 
 
 def over(dims: Sequence[LoopDim], ops: Sequence[Operation], at: Operation) -> ForOp:

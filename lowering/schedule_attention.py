@@ -45,7 +45,7 @@ from ..dialects.loop import (
 )
 from ..dialects.tensor import TensorType
 from . import attention_matrix
-from .attention_factors import Factors, factors_of, is_plain, is_whole, lies_along, over
+from .attention_factors import Factors, factors_of, halves_of, is_plain, is_whole, lies_along, over
 from .attention_limit import limit_of
 from .attention_rows import blocks_of_rows, divide_later, keep_weights, share_buffers
 from .fuse_cost import Hints, Machine
@@ -124,6 +124,8 @@ class _Rewrite:
         self.others = [d for d in kernel.grid if d.name != row.name]
         self.grid = [*self.others, *blocks]
         self.ops: list[Operation] = []
+        self.left: tuple[SSAValue, IndexAttr] | None = None
+        """Where rows of a left factor of halves are in f32: each is multiplied by all columns."""
         self.kept: dict[SSAValue, SSAValue] = {}
         """Results of a row's reductions, and where those of all rows of the block are."""
 
@@ -247,13 +249,17 @@ class _Rewrite:
         copies = max(c for c in sides if c == 1 or vectors % c == 0 or vectors > 2 * self.vectors)
         ops = copied(p.right, {})
         (r,) = p.inner.dims
+        self.left = None
+        if p is self.products[0] and (halves := halves_of(p.left)):
+            made, self.left = self._compact(p, halves, self.row, r, self.height)
+            self.ops += made
         across = not lies_along(ops, p.columns, r)
         if across:
             size = max(MIN_PART, PART // (4 * n) // 16 * 16)
             parts, r = self._in_parts(self._limited(r), "c2", size)
             strips, columns = list[LoopDim](), p.columns
             lies = is_plain(ops, columns) and stride(cast(LoadOp, ops[0]), r.symbol) == n
-            kept = None if lies else self._compact(p, ops, columns, r, size)
+            kept = None if lies else self._compact(p, ops, r, columns, min(size, cast(int, p.reduced.extent)))
         else:
             parts, r = [], self._limited(r)
             strips, columns = blocked(p.columns, "c0", copies * self.lanes)
@@ -328,11 +334,14 @@ class _Rewrite:
         values: dict[SSAValue, SSAValue] = {}
         body = self._needed([p.outer], values)
         inside: list[Operation] = []
+        if self.left is not None:
+            inside.append(load := LoadOp.make(*self.left, location=p.inner.location))
+            values[p.left] = load.res
         if place is not None:
             load = LoadOp.make(*place, location=p.inner.location)
             values[p.right] = load.res
             inside.append(load)
-        inside += [clone(o, values) for o in p.inner.body.block.ops if place is None or o is not p.right.owner]
+        inside += [clone(o, values) for o in p.inner.body.block.ops if not any(r in values for r in o.results)]
         inner = Block(inside)
         drop_unused(inner)
         at = p.inner.location
@@ -383,11 +392,11 @@ class _Rewrite:
         return [*made, fill], (kept, at)
 
     def _compact(
-        self, p: Factors, ops: list[Operation], columns: LoopDim, r: LoopDim, part: int
+        self, p: Factors, ops: list[Operation], outer: LoopDim, inner: LoopDim, points: int
     ) -> tuple[list[Operation], tuple[SSAValue, IndexAttr]]:
-        """The ops that keep a part of the right factor in one piece, and where its elements are."""
+        """The ops that keep so many points of a factor in one piece, and where its elements are."""
         made: list[Operation] = []
-        kept = self._scratch([min(part, cast(int, p.reduced.extent)), cast(int, columns.extent)], "f32", made)
-        at = IndexAttr.get([within(r), columns.symbol])
+        kept = self._scratch([points, cast(int, inner.extent)], "f32", made)
+        at = IndexAttr.get([within(outer), inner.symbol])
         ops.append(StoreOp.make(ops[-1].results[0], kept, at, location=p.inner.location))
-        return [*made, over([r, columns], ops, self.kernel)], (kept, at)
+        return [*made, over([outer, inner], ops, self.kernel)], (kept, at)

@@ -1,13 +1,17 @@
-"""The largest of f16 or bf16 as f32 is that of the halves, of which vectors hold twice as many.
+"""The largest of f16 or bf16 as f32 is that of the halves, of which vectors hold twice as many; bytes are not
+rounded to halves on their way to f32.
 
 %m = for [r0 = 64] reduce [max] { yield extf load %x[r0] } : f32
 %h = for [r0 = 64] reduce [max] { yield load %x[r0] } : bf16        %m = extf %h
+
+extf (truncf %f : f32 to bf16) : bf16 to f32  =  %f        where %f = sitofp %i : i8 to f32
 """
 
 from __future__ import annotations
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, f32
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, IntegerType, f32
+from xdsl.ir import SSAValue
 
 from ..dialects.loop import ForOp, KernelOp, YieldOp, body_ops
 
@@ -41,3 +45,25 @@ def _compare_halves(loop: ForOp) -> None:
 def _is_yielded_half(op: arith.ExtFOp) -> bool:
     half = isinstance(op.input.type, (BFloat16Type, Float16Type))
     return half and op.result.type == f32 and op.result.has_one_use()
+
+
+def convert_bytes(kernel: KernelOp) -> None:
+    """Take bytes in f32 as they are, in place, where they are rounded to halves before: these hold each of them."""
+    for op in list(body_ops(kernel.body)):
+        half = op.input.owner if isinstance(op, arith.ExtFOp) else None
+        if not isinstance(half, arith.TruncFOp) or not _is_byte(half.input) or half.input.type != op.results[0].type:
+            continue
+        op.results[0].replace_all_uses_with(half.input)
+        op.detach()
+        op.erase()
+        if half.result.first_use is None:
+            half.detach()
+            half.erase()
+
+
+def _is_byte(value: SSAValue) -> bool:
+    """Whether it is a whole number of 8 bits at most."""
+    made = value.owner
+    if not isinstance(made, arith.SIToFPOp | arith.UIToFPOp):
+        return False
+    return isinstance(t := made.input.type, IntegerType) and t.width.data <= 8

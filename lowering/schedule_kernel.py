@@ -29,7 +29,7 @@ from .schedule_apart import set_apart
 from .schedule_attention import tile_attention
 from .schedule_columns import column_dim, columns
 from .schedule_dims import best_dim, block_extent, blocked, bytes_of, move_into_loop, unit_weight
-from .schedule_halves import compare_halves
+from .schedule_halves import compare_halves, convert_bytes
 from .schedule_memory import memory
 from .schedule_products import tile_product
 from .schedule_segments import segment
@@ -72,6 +72,7 @@ def schedule_kernel(kernel: KernelOp, vectors: Vectors, machine: Machine, hints:
         columns(kernel, column, machine, hints)
     segment(kernel)
     compare_halves(kernel)
+    convert_bytes(kernel)
     for loop in [o for o in kernel.body.block.ops if isinstance(o, ForOp) and OWN_CODE.isdisjoint(o.attributes)]:
         _vectorize(loop, vectors, hints, None if tiling is None else tiling.column)
         if tiling is not None and tiling.copies is not None:

@@ -46,3 +46,18 @@ func.func @main(%q: !sym.t<[2, 4, 256, 64], f32>, %k: !sym.t<[2, 4, 256, 64], f3
   %y, %l = aten._scaled_dot_product_flash_attention_for_cpu(%q, %k, %v, 0.0, true) : (!sym.t<[2, 4, 256, 64], f32>, !sym.t<[2, 4, 256, 64], f32>, !sym.t<[2, 4, 256, 64], f32>) -> (!sym.t<[2, 4, 256, 64], f32>, !sym.t<[2, 4, 256], f32>)
   func.return %y : !sym.t<[2, 4, 256, 64], f32>
 }
+
+// -----
+
+// Rows of halves become f32 once for all columns, as keys and values do.
+
+// CHECK:      loop.for [d2 = 64*t0 : 64*t0 + 64, r0 = 64]
+// CHECK-NEXT:   [[X:%\w+]] = loop.load %x0[d0, d2, r0]
+// CHECK-NEXT:   [[Y:%\w+]] = arith.extf [[X]]
+// CHECK-NEXT:   loop.store [[Y]], [[Q:%\w+]][d2 - 64*t0, r0]
+// CHECK:        loop.for [r0 = 64] reduce [add, {{.*}}] {
+// CHECK-NEXT:     loop.load [[Q]][min(58, 6*c1), r0]
+func.func @main(%q: !sym.t<[2, 4, 256, 64], bf16>, %k: !sym.t<[2, 4, 256, 64], bf16>, %v: !sym.t<[2, 4, 256, 64], bf16>) -> !sym.t<[2, 4, 256, 64], bf16> {
+  %y, %l = aten._scaled_dot_product_flash_attention_for_cpu(%q, %k, %v, 0.0, true) : (!sym.t<[2, 4, 256, 64], bf16>, !sym.t<[2, 4, 256, 64], bf16>, !sym.t<[2, 4, 256, 64], bf16>) -> (!sym.t<[2, 4, 256, 64], bf16>, !sym.t<[2, 4, 256], f32>)
+  func.return %y : !sym.t<[2, 4, 256, 64], bf16>
+}

@@ -197,3 +197,26 @@ loop.kernel @decode(%x: !sym.t<[1, 512], bf16>, %w: !sym.t<[512, 512], bf16>) ou
   loop.store %0, %y[d0, d1] : !sym.t<[1, 512], f32>
   loop.end
 }
+
+// -----
+
+// A weight of bytes that is rounded to halves on its way to f32 is not.
+
+// CHECK-LABEL: loop.kernel @bytes
+// CHECK:       [[B:%\w+]] = arith.sitofp {{.*}} : i8 to f32
+// CHECK-NOT:   arith.truncf
+// CHECK:       arith.mulf {{.*}}, [[B]] : f32
+loop.kernel @bytes(%x0: !sym.t<[16, 64], bf16>, %x1: !sym.t<[64, 64], i8>) outs(%y0: !sym.t<[16, 64], f32>) sizes [] grid [d0 = 16, d1 = 64] {
+  %0 = loop.for [r0 = 64] reduce [add] {
+    %1 = loop.load %x0[d0, r0] : !sym.t<[16, 64], bf16>
+    %2 = arith.extf %1 : bf16 to f32
+    %3 = loop.load %x1[d1, r0] : !sym.t<[64, 64], i8>
+    %4 = arith.sitofp %3 : i8 to f32
+    %5 = arith.truncf %4 : f32 to bf16
+    %6 = arith.extf %5 : bf16 to f32
+    %7 = arith.mulf %2, %6 : f32
+    loop.yield %7 : f32
+  } : f32
+  loop.store %0, %y0[d0, d1] : !sym.t<[16, 64], f32>
+  loop.end
+}
