@@ -6,7 +6,7 @@ import torch
 from xdsl.ir import Operation, SSAValue
 
 from .aten import AtenOp
-from .flow import CallOp, FlowOp, IfOp, ScanOp, YieldOp
+from .flow import CallOp, FlowOp, IfOp, ScanOp, WhileStackOp, YieldOp
 from .host import ViewOp as HostViewOp
 from .loop import ViewOp
 from .tensor import TensorType
@@ -47,8 +47,8 @@ def written(op: Operation) -> list[SSAValue]:
 def given_back(op: FlowOp, result: int) -> list[SSAValue]:
     """The operands that a result of control flow may turn out to be: those that a region yields as it got them."""
     args = op.args()
-    if isinstance(op, CallOp):
-        return []  # a function that is called makes what it returns
+    if isinstance(op, (CallOp, WhileStackOp)):
+        return []  # a function that is called makes what it returns, what is stacked is copied
     if isinstance(op, IfOp):
         found = {1 + j for region in op.regions for j in _yielded(region.block.last_op)[result]}
     elif isinstance(op, ScanOp) and result >= op.counts[0]:
