@@ -79,7 +79,7 @@ class _Expansion:
         """
         kwargs = dict(node.kwargs)
         if target.__name__ in WRITING:
-            kwargs |= _spared(node)
+            kwargs |= _spared(node, self.held)
         flat, spec = pytree.tree_flatten((node.args, kwargs))
         given = list(dict.fromkeys(v for v in flat if isinstance(v, Node) and v not in self.held))
         own = target.__name__ in KERNELS
@@ -133,7 +133,7 @@ def _set(root: torch.nn.Module, path: str, value: Any) -> None:
     setattr(root, name, value)
 
 
-def _spared(node: Node) -> dict[str, Any]:
+def _spared(node: Node, held: Mapping[Node, Any]) -> dict[str, Any]:
     """Which of the tensors that a call writes it need not copy: those that are made for it, and arguments that get what
     was written.
     """
@@ -141,7 +141,7 @@ def _spared(node: Node) -> dict[str, Any]:
         named: Any = node.kwargs["kwargs"]
         asked: Any = node.kwargs.get("tensors_to_clone", ())
         return {"copied": tuple(name for name in asked if not _is_free(named[name], node, name))}
-    schema = node.args[0]._schema  # pyright: ignore
+    schema: Any = _schema(node, held)
     first = max(1, len(schema.returns))  # of the results, where what is written begins
     if node.target.__name__ == "auto_functionalized_v2":  # pyright: ignore
         bases: Any = node.kwargs.get("_all_bases", ())
@@ -149,6 +149,14 @@ def _spared(node: Node) -> dict[str, Any]:
     written = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
     copied = [name for i, name in enumerate(written) if not _is_free(node.kwargs.get(name), node, first + i)]
     return {"_only_clone_these_tensors": tuple(copied)}
+
+
+def _schema(node: Node, held: Mapping[Node, Any]) -> Any:
+    """What the operator that writes takes and gives; a graph that writes says so at each call of it."""
+    if isinstance(called := node.args[0], OpOverload):
+        return called._schema
+    said: Any = node.kwargs["_op_schema"]
+    return pytree.tree_unflatten([], held[said] if isinstance(said, Node) else said).schema
 
 
 def _is_free(base: Any, node: Node, result: int | str) -> bool:

@@ -125,3 +125,22 @@ def test_gradients(i: int) -> None:
         weights = torch.randn_like(theirs)
         found, wanted = (torch.autograd.grad(y, given, weights, allow_unused=True) for y in (ours, theirs))
         torch.testing.assert_close(found, wanted)
+
+
+@mark_compile_region
+def region_with_written_arguments(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    x.mul_(2)
+    w.add_(x)
+    return x * w, w.sum()
+
+
+@pytest.mark.parametrize("views", [False, True])
+def test_regions_that_write_to_arguments(views: bool) -> None:
+    def f(x: Tensor, w: Tensor) -> Any:
+        a, b = (x[1:], w[1:]) if views else (x, w * 2)
+        return region_with_written_arguments(a, b), region_with_written_arguments(b, a)
+
+    x, w = torch.randn(4, 4), torch.randn(4, 4)
+    given, theirs = (x.clone(), w.clone()), f(x, w)
+    torch.testing.assert_close(lamella.compile(f, fullgraph=True)(*given), theirs)
+    torch.testing.assert_close(given, (x, w))
