@@ -67,7 +67,7 @@ _ACCEPTS: Final[dict[str, Callable[[Value], bool]]] = {
     "MemoryFormat": _is_memory_format,
     # torch takes Python numbers where a schema says Tensor
     "Tensor": _is_scalar,
-    "Any": _is_scalar,
+    "Any": lambda value: _is_scalar(value) or type(value) is str,
     "t": _is_scalar,
 }
 

@@ -114,3 +114,20 @@ def test_custom_operators() -> None:
     assert "lamella_test_schemas.scale(%0, -0.5, dims = [2*s0, 2*s0])" in text
     verify(parse_module(text))
     library._destroy()
+
+
+def test_a_word_for_an_argument_of_any_type() -> None:
+    """As the groups of collectives are, since torch 2.13."""
+    library = torch.library.Library("lamella_test_schemas", "DEF")
+    library.define("gather(Tensor x, Any group) -> Tensor")
+    text = """builtin.module {
+  func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+    %y = lamella_test_schemas.gather(%x, "0") : (!sym.t<[4], f32>) -> !sym.t<[4], f32>
+    func.return %y : !sym.t<[4], f32>
+  }
+}
+"""
+    module = parse_module(text)
+    verify(module)
+    assert print_module(module).strip() == text.strip()
+    library._destroy()
