@@ -117,16 +117,25 @@ def index_put(call: Call, x: Value, indices: Sequence[Value | None], values: Val
     if len(masks) == 1 and masks[0].is_bool and indices[0] is not None:
         return _masked_put(x, masks[0], values.to(x.dtype), accumulate)
     chosen = _selection(x, indices)
-    if chosen is None:
+    if chosen is None or not _fits(values, chosen.shape):
         return NotImplemented
     combine = "none" if not accumulate else "max" if x.is_bool else "add"
     source = values.to(x.dtype).expand(chosen.shape)
     return scatter(x, chosen.indices, source, chosen.index, combine, OUT_OF_BOUNDS)
 
 
+def _fits(values: Value, shape: Sequence[Dim]) -> bool:
+    """Whether values surely broadcast to that shape. Tracing does not ask, ATen does when it runs."""
+    own = values.shape
+    lead = len(shape) - len(own)
+    return lead >= 0 and all(n == m or values.b.is_one(n) for n, m in zip(own, shape[lead:], strict=True))
+
+
 def _masked_put(x: Value, mask: Value, values: Value, accumulate: bool) -> Any:
     """x with values where the mask, over its first dims, is set: the same for each place, or the next in order."""
     rest = x.shape[mask.rank :]
+    if mask.shape != x.shape[: mask.rank] or not _fits(values, (*values.shape[:1], *rest)):
+        return NotImplemented
     if values.rank > len(rest) and values.shape[0] != 1:
         n = mask.type.numel
         if values.shape[0] == 0 or n == 0:
@@ -135,9 +144,13 @@ def _masked_put(x: Value, mask: Value, values: Value, accumulate: bool) -> Any:
         shape = (n, *rest)
         count = values.shape[0]
         values, left_out = _with_one_left_out(values.expand([count, *rest]))
+        found, before = flat.to("i64").reduce("sum", [0]), set_before(flat)
+        fits = found.eq(count)
+        if not isinstance(count, int):  # one is for all places
+            only = found.full(count).eq(1)
+            fits, before = fits | only, only.expand([n]).where(0, before)
         # all are of no place where there are more or fewer values than places
-        fits = flat.to("i64").reduce("sum", [0]).eq(count).expand([n])
-        place = fits.where(flat.where(set_before(flat), left_out), -1).broadcast(shape, [0])
+        place = fits.expand([n]).where(flat.where(before, left_out), -1).broadcast(shape, [0])
         t = values.type.with_(shape=shape)
         values = values.gather([place], [expr.symbol("i0"), *dims_of(len(shape))[1:]], t, OTHER_COUNT).reshape(x.shape)
     else:

@@ -55,6 +55,8 @@ def scatter_reduce(call: Call, x: Value, dim: int, index: Value, source: Value, 
 @rule("aten.index_reduce")
 def index_reduce(call: Call, x: Value, dim: int, index: Value, source: Value, reduce: str, include_self: bool) -> Any:
     """Slices along dim, at the positions in index."""
+    if source.rank != x.rank or (source.rank and source.shape[dim] != index.type.numel):  # which ATen asks when it runs
+        return NotImplemented
     return _combined(x, source, reduce, include_self, lambda base, src, kind: index_rows(base, dim, index, src, kind))
 
 
@@ -96,6 +98,8 @@ def _mean(x: Value, source: Value, include_self: bool, write: Write) -> Any:
 @rule("aten.put")
 def put(call: Call, x: Value, index: Value, source: Value, accumulate: bool) -> Any:
     """x with source's elements at places in x flattened."""
+    if source.type.numel != index.type.numel:  # which ATen asks when it runs
+        return NotImplemented
     flat, n = x.reshape([x.type.numel]), index.type.numel
     places = from_end(index, x.type.numel).reshape([n])
     values = source.reshape([n])

@@ -261,8 +261,8 @@ class Value:
     def dot(self, matrix: Value, dtype: str | None = None) -> Value:
         """self @ matrix; products and sum in `dtype`, which is that of computation where it is left out."""
         t = TensorType.get((*self.shape[:-1], matrix.shape[-1]), dtype or opmath(self.dtype), None, self.type.device)
-        if self.shape[-1] != matrix.shape[-2]:  # equal, perhaps in other words
-            matrix = matrix.reshape([*matrix.shape[:-2], self.shape[-1], matrix.shape[-1]])
+        # the sizes are equal, perhaps in other words
+        matrix = matrix.reshape([*self.shape[:-2], self.shape[-1], matrix.shape[-1]])
         return self.b.add(prims.DotOp.make(self.ssa, matrix.ssa, t))
 
     def scan(self, kind: str, dim: int) -> Value:
