@@ -32,6 +32,9 @@ _HEAVY = {
 }  # fmt: skip
 """Cost of one element in units of an add; what is not here costs 1, other math 15."""
 
+_FUNCTIONS = {"philox": 80, "philox32": 80}
+"""Cost of functions, other than 15: random bits take ten rounds, each on vectors of twice the width."""
+
 _FREE = frozenset(
     {
         "arith.constant", "arith.extf", "arith.extui", "arith.extsi", "loop.index", "loop.yield", "loop.yield_at",
@@ -49,7 +52,9 @@ def op_cost(op: Operation) -> int:
     known = _HEAVY.get(name)
     if known is not None:
         return known
-    return 15 if name.startswith("math.") or isinstance(op, FnOp) else 1
+    if isinstance(op, FnOp):
+        return _FUNCTIONS.get(op.fn.data, 15)
+    return 15 if name.startswith("math.") else 1
 
 
 def is_index_operand(s: sympy.Symbol) -> bool:

@@ -329,3 +329,23 @@ loop.kernel @k(%x: !sym.t<[2048, 1024], bf16>) outs(%y: !sym.t<[1024, 2048], bf1
   loop.store %0, %y[d0, d1] : !sym.t<[1024, 2048], bf16>
   loop.end
 }
+
+// -----
+
+// The sum of random numbers has one vector: what makes a number takes longer than adding it up.
+
+// CHECK:      loop.for [d1 = 1024] reduce [add] attributes {vector = "d1", lanes = 16 : i64, unroll = 1 : i64}
+// CHECK-NEXT:   loop.index
+// CHECK-NEXT:   loop.fn philox32
+loop.kernel @k(%x: !sym.t<[], i64>) outs(%y: !sym.t<[2048], f32>) sizes [] grid [d0 = 2048] {
+  %seed = loop.load %x[] : !sym.t<[], i64>
+  %0 = loop.for [d1 = 1024] reduce [add] {
+    %1 = loop.index [1024*d0 + d1]
+    %2 = loop.fn philox32(%seed, %1) : i64
+    %3 = arith.trunci %2 : i64 to i32
+    %4 = arith.sitofp %3 : i32 to f32
+    loop.yield %4 : f32
+  } : f32
+  loop.store %0, %y[d0] : !sym.t<[2048], f32>
+  loop.end
+}
