@@ -19,6 +19,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from . import expr
+from . import quick_operations as quick_operations  # every level has these types
 from .expr import Dim
 
 # torch's dtype name for ours, and the size of an element in bytes
