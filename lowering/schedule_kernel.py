@@ -194,14 +194,16 @@ def _unroll_sums(loop: ForOp, copies: int, all: bool) -> None:
 
 def _unroll(loop: ForOp, ops: Sequence[Operation], extent: Dim, lanes: int, vectors: Vectors) -> int:
     """Vectors side by side: chains of a reduction hide each other's latency, columns are read in long runs. Where an
-    element is long to compute, a chain is not waited for, and each copy is so much more code to compile.
+    element takes longer than a chain waits, as an exponential does, copies are only more code to compile.
     """
     cost = sum(op_cost(o) for o in ops)
     states = sum(len(o.results) for o in ops if isinstance(o, ForOp))
     if states and not loop.reduce.data and cost <= 4 and isinstance(extent, int):
         return max(4 if cost <= 24 else 2, min(vectors.values // states, extent // lanes))
-    if loop.reduce.data or states:
-        return 4 if cost <= 24 else 2 if cost <= 64 else 1
+    if loop.reduce.data:
+        return 4 if cost < 8 else 2 if cost <= 64 else 1
+    if states:
+        return 4 if cost <= 24 else 2
     return 2 if cost <= 40 else 1
 
 

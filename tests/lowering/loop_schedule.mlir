@@ -349,3 +349,25 @@ loop.kernel @k(%x: !sym.t<[], i64>) outs(%y: !sym.t<[2048], f32>) sizes [] grid 
   loop.store %0, %y[d0] : !sym.t<[2048], f32>
   loop.end
 }
+
+// -----
+
+// An exponential takes longer than an addition waits for the one before: two vectors, where a plain sum has four.
+
+// CHECK:      loop.for [d1 = 1024] reduce [add] attributes {vector = "d1", lanes = 16 : i64, unroll = 2 : i64}
+// CHECK:        math.exp
+// CHECK:      loop.for [d1 = 1024] reduce [add] attributes {vector = "d1", lanes = 16 : i64, unroll = 4 : i64}
+loop.kernel @k(%x: !sym.t<[2048, 1024], f32>) outs(%y: !sym.t<[2048], f32>, %z: !sym.t<[2048], f32>) sizes [] grid [d0 = 2048] {
+  %0 = loop.for [d1 = 1024] reduce [add] {
+    %1 = loop.load %x[d0, d1] : !sym.t<[2048, 1024], f32>
+    %2 = math.exp %1 : f32
+    loop.yield %2 : f32
+  } : f32
+  %1 = loop.for [d1 = 1024] reduce [add] {
+    %2 = loop.load %x[d0, d1] : !sym.t<[2048, 1024], f32>
+    loop.yield %2 : f32
+  } : f32
+  loop.store %0, %y[d0] : !sym.t<[2048], f32>
+  loop.store %1, %z[d0] : !sym.t<[2048], f32>
+  loop.end
+}

@@ -18,7 +18,7 @@ loop.kernel @k(%x: !sym.t<[s0], bf16>) outs(%y: !sym.t<[s0], bf16>) sizes [s0] g
 
 // Scratch that only such loops use, in whole pairs of vectors, is in their order.
 
-// CHECK:      loop.for [d1 = 1024] reduce [add] attributes {vector = "d1", lanes = 16 : i64, unroll = 4 : i64, apart} {
+// CHECK:      loop.for [d1 = 1024] reduce [add] attributes {vector = "d1", lanes = 16 : i64, unroll = 2 : i64, apart} {
 // CHECK:        loop.store {{%.*}}, [[S:%.*]][d1] attributes {apart}
 // CHECK:      loop.for [d1 = 1024] attributes {vector = "d1", lanes = 16 : i64, unroll = 2 : i64, apart} {
 // CHECK-NEXT:   loop.load [[S]][d1] attributes {apart}

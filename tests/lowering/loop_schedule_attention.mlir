@@ -18,7 +18,7 @@
 // CHECK:            loop.store {{.*}}, [[S]][min(122, 6*c1) + 5, d3]
 // CHECK:      loop.for [d2 = 128*t0 : 128*t0 + 128] {
 // CHECK:        loop.for [d3 = 256] reduce [max] attributes {vector = "d3", lanes = 16 : i64, unroll = 4 : i64} {
-// CHECK:        loop.for [d3 = 256] reduce [add] attributes {vector = "d3", lanes = 16 : i64, unroll = 4 : i64} {
+// CHECK:        loop.for [d3 = 256] reduce [add] attributes {vector = "d3", lanes = 16 : i64, unroll = 2 : i64} {
 // CHECK:      loop.for [c2 = 2] {
 // CHECK-NEXT:   loop.for [c1 = 22] {
 // CHECK-NEXT:     loop.for [d4 = 64] attributes {vector = "d4", lanes = 16 : i64, unroll = 4 : i64} {
