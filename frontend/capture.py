@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ..dialects.errors import LamellaError
 from ..dialects.text import print_module
 from .import_fx import ImportedGraph, UnsupportedGraph, import_graph
+from .torch_compat import buffer_hooks_kept
 
 _HELD = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 _MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
@@ -93,7 +94,8 @@ def capture(
 
 def _export(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any) -> ExportedProgram:
     try:
-        return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+        with buffer_hooks_kept():
+            return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
     except (RuntimeError, ValueError, TypeError, AssertionError, UserError) as error:
         raise CaptureError(f"torch.export cannot capture this program: {error}") from error
 

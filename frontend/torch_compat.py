@@ -386,3 +386,15 @@ def aot_compile(
             keep_inference_input_mutations=True,
         )
     return disable(compiled, reason="do not trace what AOTAutograd compiled")
+
+
+@contextmanager
+def buffer_hooks_kept() -> Generator[None]:
+    """Where an export fails, torch 2.11 goes on to watch all modules' buffers: each assignment breaks a graph."""
+    hooks: dict[int, Any] = _module._global_buffer_registration_hooks
+    before = set(hooks)
+    try:
+        yield
+    finally:
+        for key in hooks.keys() - before:
+            del hooks[key]

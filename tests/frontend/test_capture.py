@@ -112,3 +112,24 @@ def test_errors_are_for_people() -> None:
         capture(lambda x: x if x.sum() > 0 else -x, torch.ones(2))
     with pytest.raises(CaptureError, match="changes the sizes or strides of an input"):
         capture(lambda x: x.t_() + 1, torch.ones(2, 3))
+
+
+def test_a_failed_capture_leaves_nothing_behind() -> None:
+    """Modules that assign to a buffer are still compiled whole."""
+
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(2))
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.count += 1
+            return x * self.count
+
+    hooks = nn.modules.module._global_buffer_registration_hooks
+    before = list(hooks)
+    with pytest.raises(CaptureError, match=r"torch\.export cannot capture"):
+        capture(lambda x: x if x.sum() > 0 else -x, torch.ones(2))
+    assert list(hooks) == before
+    torch._dynamo.reset()
+    assert torch.equal(torch.compile(Counting(), backend="eager", fullgraph=True)(torch.ones(2)), torch.ones(2))
