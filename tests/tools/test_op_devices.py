@@ -72,7 +72,10 @@ def test_a_process_for_gpus_starts() -> None:
     (task,) = coverage.tasks("abs", [("float32", "forward")], (0, 1), "cuda")
     ((_, outcome),) = coverage.run([task], 1, 1, 300.0, 0.0)
     assert outcome.column == "float32 cuda"
-    assert outcome.status == "native" if torch.cuda.is_available() else "CUDA" in outcome.reason
+    if torch.cuda.is_available():
+        assert outcome.status == "native"
+    else:  # a torch for CPUs only says the one, another the other
+        assert "CUDA" in outcome.reason or "NVIDIA driver" in outcome.reason
 
 
 def test_what_tracing_says_is_compared() -> None:
