@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
+
+import sympy
 
 from ..dialects import expr
+from ..dialects.aten import lookup
 from ..dialects.expr import Dim
 from ..dialects.prims import Number
 from .decomposition import Call, rule
@@ -115,26 +118,42 @@ def masked_index_put(call: Call, x: Value, mask: Value, indices: Sequence[Value 
 def index_put(call: Call, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool) -> Any:
     masks = [i for i in indices if i is not None]
     if len(masks) == 1 and masks[0].is_bool and indices[0] is not None:
-        return _masked_put(x, masks[0], values.to(x.dtype), accumulate)
+        return _masked_put(call, x, masks[0], values.to(x.dtype), accumulate)
     chosen = _selection(x, indices)
-    if chosen is None or not _fits(values, chosen.shape):
+    if chosen is None or not _fits(call, values, chosen.shape):
         return NotImplemented
     combine = "none" if not accumulate else "max" if x.is_bool else "add"
     source = values.to(x.dtype).expand(chosen.shape)
     return scatter(x, chosen.indices, source, chosen.index, combine, OUT_OF_BOUNDS)
 
 
-def _fits(values: Value, shape: Sequence[Dim]) -> bool:
-    """Whether values surely broadcast to that shape. Tracing does not ask, ATen does when it runs."""
-    own = values.shape
-    lead = len(shape) - len(own)
-    return lead >= 0 and all(n == m or values.b.is_one(n) for n, m in zip(own, shape[lead:], strict=True))
+def _fits(call: Call, values: Value, shape: Sequence[Dim]) -> bool:
+    """Whether values broadcast to that shape, which tracing does not ask: surely, or as an assertion says. A size that
+    data says may be 1.
+    """
+    lead = len(shape) - values.rank
+    differing = [(n, m) for n, m in zip(values.shape, shape[max(lead, 0) :], strict=False) if n not in (1, m)]
+    if lead < 0 or not all(map(_is_several, [n for n, _ in differing])):
+        return False
+    if any(isinstance(n, int) and isinstance(m, int) for n, m in differing):
+        return False
+    assertion = lookup("aten._assert_scalar")
+    assert assertion is not None
+    message = "shape mismatch: the values cannot be broadcast to the places that are indexed"
+    for n, m in differing:
+        call.b.ops.append(assertion.call([sympy.Eq(cast(Any, n), cast(Any, m)), message], [], call.op.location))
+    return True
 
 
-def _masked_put(x: Value, mask: Value, values: Value, accumulate: bool) -> Any:
+def _is_several(size: Dim) -> bool:
+    """Whether a size that is not the number 1 never is 1: torch has symbols of arguments stand for 2 and more."""
+    return isinstance(size, int) or (isinstance(size, sympy.Symbol) and not size.name.startswith("u"))
+
+
+def _masked_put(call: Call, x: Value, mask: Value, values: Value, accumulate: bool) -> Any:
     """x with values where the mask, over its first dims, is set: the same for each place, or the next in order."""
     rest = x.shape[mask.rank :]
-    if mask.shape != x.shape[: mask.rank] or not _fits(values, (*values.shape[:1], *rest)):
+    if mask.shape != x.shape[: mask.rank] or not _fits(call, values, (*values.shape[:1], *rest)):
         return NotImplemented
     if values.rank > len(rest) and values.shape[0] != 1:
         n = mask.type.numel

@@ -149,3 +149,23 @@ def test_a_part_as_large_as_the_whole() -> None:
 
     x = torch.zeros(3, dtype=torch.int64)
     assert torch.equal(lamella.compile(f, fullgraph=True)(x), f(x))
+
+
+def test_sizes_that_tracing_does_not_compare() -> None:
+    """Those of what is written and of the places: each call compares them."""
+
+    def f(x: Tensor, i: Tensor, values: Tensor) -> Tensor:
+        return x.index_put((i,), values * 2)
+
+    def args(places: int, values: int) -> list[Tensor]:
+        given = [torch.zeros(9), torch.arange(places), torch.arange(1.0, values + 1)]
+        for t in given[1:]:
+            torch._dynamo.mark_dynamic(t, 0)
+        return given
+
+    compiled = lamella.compile(f, fullgraph=True)
+    for n in (4, 7):
+        assert torch.equal(compiled(*args(n, n)), f(*args(n, n)))
+    for places, values in ((4, 5), (5, 4)):
+        with pytest.raises(RuntimeError, match="shape mismatch"):
+            compiled(*args(places, values))

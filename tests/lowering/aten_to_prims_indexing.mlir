@@ -98,3 +98,18 @@ func.func @embedding_renorm(%w: !sym.t<[10, 4], f32>, %i: !sym.t<[s0], i64>) -> 
   %r = aten.embedding_renorm(%w, %i, 1.0, 2.0) : (!sym.t<[10, 4], f32>, !sym.t<[s0], i64>) -> !sym.t<[10, 4], f32>
   func.return %r : !sym.t<[10, 4], f32>
 }
+
+// Tracing does not compare the sizes of what is written with those of the places: what one of them may be else is asked,
+// or, where it may be 1, left to ATen.
+// CHECK-LABEL: func.func @put_of_other_sizes(
+// CHECK: aten._assert_scalar(eq(s2, s1), "shape mismatch
+// CHECK: prims.scatter %x
+// CHECK: aten.index_put(%x, [%j], %w)
+// CHECK: aten.index_put(%x, [%k]
+func.func @put_of_other_sizes(%x: !sym.t<[s0], f32>, %i: !sym.t<[s1], i64>, %v: !sym.t<[s2], f32>, %j: !sym.t<[u0], i64>, %w: !sym.t<[u1], f32>, %k: !sym.t<[3], i64>) -> (!sym.t<[s0], f32>, !sym.t<[s0], f32>, !sym.t<[s0], f32>) {
+  %0 = aten.index_put(%x, [%i], %v) : (!sym.t<[s0], f32>, !sym.t<[s1], i64>, !sym.t<[s2], f32>) -> !sym.t<[s0], f32>
+  %1 = aten.index_put(%x, [%j], %w) : (!sym.t<[s0], f32>, !sym.t<[u0], i64>, !sym.t<[u1], f32>) -> !sym.t<[s0], f32>
+  %c = aten.slice.Tensor(%v, 0, 0, 2) : (!sym.t<[s2], f32>) -> !sym.t<[2], f32>
+  %2 = aten.index_put(%x, [%k], %c) : (!sym.t<[s0], f32>, !sym.t<[3], i64>, !sym.t<[2], f32>) -> !sym.t<[s0], f32>
+  func.return %0, %1, %2 : !sym.t<[s0], f32>, !sym.t<[s0], f32>, !sym.t<[s0], f32>
+}
