@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects.errors import LamellaError
 from ..dialects.text import print_module
+from .fake_kernels import right_fakes
 from .import_fx import ImportedGraph, UnsupportedGraph, import_graph
 from .torch_compat import buffer_hooks_kept
 
@@ -112,7 +113,7 @@ def _functional_graph(graph: GraphModule) -> GraphModule:
         made.append(gm)
         return gm
 
-    with torch.no_grad(), tracing(TracingContext(detect_fake_mode(values))):
+    with torch.no_grad(), tracing(TracingContext(detect_fake_mode(values))), right_fakes():
         aot_module_simplified(graph, values, keep, keep, inference_compiler=keep, keep_inference_input_mutations=True)
     (functional,) = made
     renamed = [node for node in functional.graph.nodes if node.op == "placeholder"]

@@ -1,5 +1,5 @@
-"""What torch says wrongly of results when it traces with fake tensors: the strides of what is indexed, rolled,
-combined by logic, signs or logarithms, and of derivatives of activations; and the dtype of a bool to the power of one.
+"""What torch says wrongly of results when it traces with fake tensors: how they lie (`fake_layouts`, and here what is
+indexed or rolled), and the dtype of a bool to the power of one.
 
 And what torch 2.11 does: indices, counts and sums have the dtype of the input there, and of `_unique`, in the
 derivative of `index_fill`, it says the size that zeros give. What flash attention keeps for its derivative is f32
@@ -9,7 +9,8 @@ input's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -20,7 +21,9 @@ from torch import _prims_common as _prims
 from torch._refs.linalg import vector_norm
 from torch._subclasses import FakeTensorMode
 from torch._subclasses import fake_impls as _fake_impls
-from torch.fx.experimental.symbolic_shapes import guard_or_false, statically_known_true
+from torch.fx.experimental.symbolic_shapes import guard_or_false
+
+from .fake_layouts import Given, iterated, laid_out, layout_of, with_strides
 
 _aten: Any = torch.ops.aten
 _kernels: Any = _fake_impls
@@ -32,10 +35,6 @@ _KERNELS: dict[Any, Callable[..., Any]] = _kernels.op_implementations_dict
 
 def _as(t: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return t if t.dtype == dtype else t.new_empty(t.shape, dtype=dtype)
-
-
-Given = Mapping[str, Any]
-"""The arguments of a call by name."""
 
 
 def _values_first(results: Any, given: Given) -> Any:
@@ -78,19 +77,7 @@ def _indexed(result: Any, given: Given) -> Any:
         x.as_strided(shape, strides),
         *(t.reshape(ones[0] + [*common] + ones[1]).expand(shape) for t in repeated),
     ]
-    order, _ = _prims.compute_elementwise_output_logical_to_physical_perm(*operands, _skip_checks=True)
-    dense = result.new_empty([shape[d] for d in order])
-    return _laid_out(result, dense.permute([order.index(d) for d in range(len(order))]))
-
-
-def _laid_out(result: Any, right: Any) -> Any:
-    """`right` where strides differ: a result may have numbers that are known."""
-    same = result.dim() == right.dim() and all(map(_is_same, result.stride(), right.stride()))
-    return result if same else right
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    return statically_known_true(a == b)
+    return with_strides(result, iterated(shape, operands))
 
 
 def _rolled(result: Any, given: Given) -> Any:
@@ -102,17 +89,7 @@ def _rolled(result: Any, given: Given) -> Any:
     shifts = zip(given["shifts"], dims, strict=True)
     if any(guard_or_false(shift % x.shape[d] == 0) for shift, d in shifts):
         return result
-    return _laid_out(result, torch.empty_like(result, memory_format=order))
-
-
-def _elementwise(*names: str) -> Callable[[Any, Given], Any]:
-    """Laid out as a sum of these arguments is."""
-
-    def mend(result: Any, given: Given) -> Any:
-        parts = [t.new_empty_strided(t.shape, t.stride(), dtype=result.dtype) for t in (given[n] for n in names)]
-        return _laid_out(result, torch.add(*parts))
-
-    return mend
+    return with_strides(result, torch.empty_like(result, memory_format=order).stride())
 
 
 def _power(result: Any, given: Given) -> Any:
@@ -132,20 +109,6 @@ _MENDS = {
     _aten.index.Tensor: _indexed,
     _aten._unsafe_index.Tensor: _indexed,
     _aten.roll.default: _rolled,
-    _aten.logical_and.default: _elementwise("self", "other"),
-    _aten.logical_or.default: _elementwise("self", "other"),
-    _aten.logical_xor.default: _elementwise("self", "other"),
-    _aten.copysign.Tensor: _elementwise("self", "other"),
-    _aten.xlogy.Tensor: _elementwise("self", "other"),
-    _aten.special_xlog1py.default: _elementwise("self", "other"),
-    _aten.logaddexp.default: _elementwise("self", "other"),
-    _aten.logaddexp2.default: _elementwise("self", "other"),
-    _aten.heaviside.default: _elementwise("self", "values"),
-    _aten.softplus_backward.default: _elementwise("grad_output", "self"),
-    _aten.hardsigmoid_backward.default: _elementwise("grad_output", "self"),
-    _aten.hardswish_backward.default: _elementwise("grad_output", "self"),
-    _aten.hardtanh_backward.default: _elementwise("grad_output", "self"),
-    _aten.logit_backward.default: _elementwise("grad_output", "self"),
 }
 """What makes the results of a fake kernel right, by operator; it is told the arguments."""
 
@@ -184,8 +147,20 @@ _INSTEAD = {
 }
 """Kernels for operators that have none: theirs would be the real one, of zeros, or one of the meta device."""
 
+_REMEMBERED: dict[Any, Any] = {}
 _run: Any = _FakeMode._dispatch_impl
 _run_or_remember: Any = _FakeMode._cached_dispatch_impl
+
+
+def _mended(mode: Any, operator: Any, result: Any, args: Sequence[Any], keywords: Given) -> Any:
+    layout = layout_of(operator, result)
+    if layout is None and operator not in _MENDS:
+        return result
+    given = {**dict(zip((a.name for a in operator._schema.arguments), args, strict=False)), **keywords}
+    with mode:
+        if operator in _MENDS:
+            result = _MENDS[operator](result, given)
+        return result if layout is None else laid_out(result, layout, given)
 
 
 def _right(mode: Any, operator: Any, types: Any, args: Sequence[Any], keywords: Given) -> Any:
@@ -193,24 +168,19 @@ def _right(mode: Any, operator: Any, types: Any, args: Sequence[Any], keywords: 
         result = _INSTEAD[operator](mode, operator, *args, **keywords)
     else:
         result = _run(mode, operator, types, args, keywords)
-    if operator not in _MENDS:
-        return result
-    names = (a.name for a in operator._schema.arguments)
-    with mode:
-        return _MENDS[operator](result, {**dict(zip(names, args, strict=False)), **keywords})
+    return _mended(mode, operator, result, args, keywords)
 
 
-def _right_or_remembered(mode: Any, operator: Any, *others: Any) -> Any:
-    run = _right if operator in _INSTEAD or operator in _MENDS else _run_or_remember
-    return run(mode, operator, *others)
+def _right_or_remembered(mode: Any, operator: Any, types: Any, args: Sequence[Any], keywords: Given) -> Any:
+    if operator in _INSTEAD or operator in _MENDS:
+        return _right(mode, operator, types, args, keywords)
+    return _mended(mode, operator, _run_or_remember(mode, operator, types, args, keywords), args, keywords)
 
 
 @contextmanager
 def right_fakes() -> Generator[None]:
-    """A context in which these operators are traced as they are. What torch remembers of them is left alone meanwhile:
-    TorchDynamo has asked before.
-    """
-    remembered: Any = {} if _IS_OLD else FakeTensorMode.cache
+    """A context in which operators are traced as they are. What torch remembers is read meanwhile, not added to."""
+    remembered: Any = {} if _IS_OLD else ChainMap(_REMEMBERED, FakeTensorMode.cache)
     with (
         patch.object(FakeTensorMode, "_dispatch_impl", _right),
         patch.object(FakeTensorMode, "_cached_dispatch_impl", _right_or_remembered),
