@@ -58,10 +58,10 @@ define void @lamella_recycle_clear() {
   br label %each
 each:
   %i = phi i64 [ 0, %0 ], [ %i1, %one ]
-  %more = icmp ult i64 %i, 32
+  %more = icmp ult i64 %i, $OUTPUTS$
   br i1 %more, label %one, label %arenas
 one:
-  %e = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %i
+  %e = getelementptr [$OUTPUTS$ x %entry], ptr @outputs, i64 0, i64 %i
   call void @forget(ptr %e)
   %i1 = add i64 %i, 1
   br label %each

@@ -6,7 +6,7 @@ what programs say that they hold beside the pool: keeping memory must not raise 
 """
 
 TEXT = r"""
-@outputs = private global [32 x %entry] zeroinitializer
+@outputs = private global [$OUTPUTS$ x %entry] zeroinitializer
 @outputs_next = private global i64 0
 @outputs_bytes = private global i64 0
 @in_use_most = private global i64 0                       ; bytes in use at once, at most: of the pool, and beside it
@@ -62,10 +62,10 @@ define private void @make_room(i64 %bytes, i64 %beside) {
 each:
   %i = phi i64 [ 0, %0 ], [ %i1, %one ]
   %held = phi i64 [ %taken, %0 ], [ %held1, %one ]
-  %more = icmp ult i64 %i, 32
+  %more = icmp ult i64 %i, $OUTPUTS$
   br i1 %more, label %one, label %bound
 one:
-  %e = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %i
+  %e = getelementptr [$OUTPUTS$ x %entry], ptr @outputs, i64 0, i64 %i
   %h = load ptr, ptr %e
   %there = icmp ne ptr %h, null
   %b_at = getelementptr %entry, ptr %e, i64 0, i32 1
@@ -87,7 +87,7 @@ bound:
   br label %idle
 idle:
   %v = phi i64 [ 0, %bound ], [ %v1, %next ]
-  %v_more = icmp ult i64 %v, 32
+  %v_more = icmp ult i64 %v, $OUTPUTS$
   %kept = load i64, ptr @outputs_bytes
   %after = add i64 %kept, %taken
   %too_much = icmp sgt i64 %after, %allowed
@@ -95,8 +95,8 @@ idle:
   br i1 %go_on, label %look, label %done
 look:
   %v_0 = add i64 %oldest, %v
-  %v_at = and i64 %v_0, 31
-  %v_e = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %v_at
+  %v_at = and i64 %v_0, $LAST_OUTPUT$
+  %v_e = getelementptr [$OUTPUTS$ x %entry], ptr @outputs, i64 0, i64 %v_at
   %v_bytes = call i64 @idle_bytes(ptr %v_e)
   %v_idle = icmp ne i64 %v_bytes, 0
   br i1 %v_idle, label %go, label %next
@@ -140,10 +140,10 @@ define i32 @lamella_empty(
   br i1 %recycle, label %each, label %plain
 each:
   %i = phi i64 [ 0, %0 ], [ %i1, %next ]
-  %more = icmp ult i64 %i, 32
+  %more = icmp ult i64 %i, $OUTPUTS$
   br i1 %more, label %look, label %grow
 look:
-  %e = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %i
+  %e = getelementptr [$OUTPUTS$ x %entry], ptr @outputs, i64 0, i64 %i
   %h = load ptr, ptr %e
   %there = icmp ne ptr %h, null
   br i1 %there, label %measure, label %next
@@ -189,9 +189,9 @@ room:
   %new = load ptr, ptr %base
   %next_i = load i64, ptr @outputs_next
   %next_1 = add i64 %next_i, 1
-  %next_m = and i64 %next_1, 31
+  %next_m = and i64 %next_1, $LAST_OUTPUT$
   store i64 %next_m, ptr @outputs_next
-  %slot = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %next_i
+  %slot = getelementptr [$OUTPUTS$ x %entry], ptr @outputs, i64 0, i64 %next_i
   call void @forget(ptr %slot)
   br label %shrink
 shrink:
@@ -202,10 +202,10 @@ shrink:
   %over = icmp sgt i64 %after, %most
   br i1 %over, label %shrink_one, label %put
 shrink_one:
-  %victim = getelementptr [32 x %entry], ptr @outputs, i64 0, i64 %k
+  %victim = getelementptr [$OUTPUTS$ x %entry], ptr @outputs, i64 0, i64 %k
   call void @forget(ptr %victim)
   %k_1 = add i64 %k, 1
-  %k1 = and i64 %k_1, 31
+  %k1 = and i64 %k_1, $LAST_OUTPUT$
   br label %shrink
 put:
   store ptr %new, ptr %slot

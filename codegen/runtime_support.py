@@ -134,6 +134,12 @@ def _fresh_count(storage_at: int) -> int:
     return before if counts else 0
 
 
+OUTPUTS = 256
+"""How many large outputs the pool knows, held or not; a power of two. A step of training holds some hundred, and what
+is not known is neither recycled nor counted as in use.
+"""
+
+
 def support_text(layout: Layout) -> str:
     """The LLVM IR of all functions."""
     memory = (runtime_memory, runtime_arenas, runtime_outputs)
@@ -146,6 +152,8 @@ def support_text(layout: Layout) -> str:
         "NORMAL": layout.normal,
         "STORAGE_AT": layout.storage_at,
         "FRESH": layout.fresh,
+        "OUTPUTS": OUTPUTS,
+        "LAST_OUTPUT": OUTPUTS - 1,
     }.items():
         text = text.replace(f"${name}$", str(value if value < 1 << 63 else value - (1 << 64)))
     return text

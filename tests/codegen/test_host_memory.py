@@ -207,3 +207,14 @@ def test_all_is_given_back(twice: NativeGraph) -> None:
     assert recycled_bytes() == 0 and torch.equal(kept, torch.full((N,), 2.0))
     (y,) = twice([torch.zeros(N)])
     assert y.data_ptr() != kept.data_ptr() and torch.equal(kept, torch.full((N,), 2.0))
+
+
+def test_many_are_held(twice: NativeGraph) -> None:
+    """As many as a step of training saves are counted while they are held, and recycled after."""
+    lamella.release_memory()
+    held = [twice([torch.ones(N)])[0] for _ in range(100)]
+    assert recycled_bytes() == 100 * 4 * N
+    places = {t.data_ptr() for t in held}
+    del held
+    held = [twice([torch.ones(N)])[0] for _ in range(100)]
+    assert {t.data_ptr() for t in held} == places
