@@ -42,11 +42,11 @@ class AtenAttention(ModulePass):
 
 
 def _share_heads(op: AtenOp) -> bool:
-    """Take the keys and values before their heads were repeated, if both were. A backward gives gradients of those that
-    were repeated: where one is to follow, they stay.
+    """Take the keys and values before their heads were repeated, if both were. A backward that follows reads those that
+    were repeated, of which it gives gradients: they are made for it alone.
     """
     key, value = (_before_repeating(cast(SSAValue, op.arg(name))) for name in ("key", "value"))
-    if key is None or value is None or _type(key).shape != _type(value).shape or op.results[1].first_use is not None:
+    if key is None or value is None or _type(key).shape != _type(value).shape:
         return False
     op.operands[1], op.operands[2] = key, value
     return True

@@ -52,6 +52,7 @@ def attention(
     out, most, total = attend(query, key, value, is_causal, mask, scale, "f32" if wide else value.dtype)
     if not call.wanted(1):
         return out, call.empty(1)
+    most, total = (v.reshape(v.shape[:-1]) for v in (most, total))
     return out, (most + total.log()).reshape((batch, heads, queries))
 
 
@@ -86,9 +87,20 @@ def attend(
     n = len(lead)
     outer, shared = list(range(n)), [0, 1]
     query = query.opmath().reshape((*lead, queries, size))
-    domain = (*lead, queries, keys, size)
-    left = query.broadcast(domain, [*outer, n, n + 2])
-    scores = (left * key.opmath().broadcast(domain, [*shared, n + 1, n + 2])).reduce("sum", [n + 2])
+    sizes_known = all(isinstance(d, int) and d > 1 for d in (queries, keys, size))
+    in_tiles = sizes_known and value.dtype == "f32" and query.type.device == "cpu"
+
+    def times_shared(x: Value, y: Value) -> Value:
+        """The rows of each head times the matrix that heads share. Where a CPU's kernel makes tiles of it, that is said
+        to be a product: what is not done at its points is then no part of the kernel.
+        """
+        if in_tiles:
+            return x.dot(y.broadcast((*lead, *y.shape[2:]), [*shared, n, n + 1]))
+        domain = (*x.shape[:-1], y.shape[-1], x.shape[-1])
+        right = y.transpose([0, 1, 3, 2]).broadcast(domain, [*shared, n + 1, n + 2])
+        return (x.broadcast(domain, [*outer, n, n + 2]) * right).reduce("sum", [n + 2])
+
+    scores = times_shared(query, key.opmath().transpose([0, 1, 3, 2]))
     scores = scores * (1.0 / math.sqrt(size) if scale is None else scale)
     if mask is not None:
         scores = scores + _for_heads(mask.to(scores.dtype), lead).expand(scores.shape)
@@ -103,10 +115,7 @@ def attend(
         # said, not computed: what would be multiplied by it need not be looked at
         e = visible.where(e, 0.0)
     total = e.reduce("sum", [n + 1], keepdim=True)
-    domain = (*lead, queries, value.shape[3], keys)
-    e = e.to(weights).opmath()
-    v = value.opmath().transpose([0, 1, 3, 2]).broadcast(domain, [*shared, n + 1, n + 2])
-    out = (e.broadcast(domain, [*outer, n, n + 2]) * v).reduce("sum", [n + 2])
+    out = times_shared(e.to(weights).opmath(), value.opmath())
     out = out / total.eq(0.0).where(1.0, total)
     return out.reshape((batch, heads, queries, value.shape[3])), most, total
 

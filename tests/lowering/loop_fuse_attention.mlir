@@ -1,4 +1,4 @@
-// RUN: lamella-opt %s --split-input-file -p 'aten-choose-products{choose=all target=avx512},aten-to-prims,prims-canonicalize,prims-to-loop,loop-fuse' | filecheck %s
+// RUN: lamella-opt %s --split-input-file -p 'aten-attention,aten-choose-products{choose=all target=avx512},aten-to-prims,prims-canonicalize,prims-to-loop,loop-fuse' | filecheck %s
 
 // Attention is one kernel: a point is a row of scores. A mask of places is computed where it is needed.
 
@@ -26,6 +26,7 @@ func.func @main(%q: !sym.t<[2, 4, 96, 16], f32>, %k: !sym.t<[2, 4, 96, 16], f32>
 
 // CHECK:      loop.kernel
 // CHECK-SAME:   outs(%y0: {{.*}}, %y1: {{.*}}) sizes [] grid [d0 = 2, d1 = 2, d2 = 3, d3 = 96
+// CHECK-NOT:  loop.kernel
 // CHECK:        math.log
 // CHECK-NOT:  loop.kernel
 // CHECK:      func.func @main
@@ -48,4 +49,27 @@ func.func @main(%q: !sym.t<[4, 96, 16], f32>, %k: !sym.t<[4, 16, 96], f32>, %v: 
   %p = aten._softmax(%s, -1, false) : (!sym.t<[4, 96, 96], f32>) -> !sym.t<[4, 96, 96], f32>
   %y = aten.bmm(%p, %v) : (!sym.t<[4, 96, 96], f32>, !sym.t<[4, 96, 16], f32>) -> !sym.t<[4, 96, 16], f32>
   func.return %y, %p : !sym.t<[4, 96, 16], f32>, !sym.t<[4, 96, 96], f32>
+}
+
+// -----
+
+// What a backward reads besides, queries that something was done with and keys whose heads were repeated, is made at
+// other points than rows of scores: by kernels of its own, so that what remains is attention. It reads heads once.
+
+// CHECK:      loop.kernel @mul
+// CHECK:      loop.kernel @scaled_dot_product_flash_attention_for_cpu
+// CHECK-SAME:   outs(%y0: {{.*}}, %y1: {{.*}}) sizes [] grid [d0 = 2, d1 = 2, d2 = 3, d3 = 96] {{.*}} {
+// CHECK:        loop.for [d4 = 32] {
+// CHECK-NEXT:     loop.for [d5 = 16] reduce [add] {
+// CHECK-NOT:  loop.kernel
+// CHECK:        math.log
+// CHECK:      func.func @main
+func.func @main(%x: !sym.t<[2, 6, 96, 16], f32>, %w: !sym.t<[96, 16], f32>, %k: !sym.t<[2, 2, 32, 16], f32>) -> (!sym.t<[2, 6, 96, 16], f32>, !sym.t<[2, 6, 96], f32>, !sym.t<[2, 6, 96, 16], f32>, !sym.t<[2, 6, 32, 16], f32>) {
+  %q = aten.mul.Tensor(%x, %w) : (!sym.t<[2, 6, 96, 16], f32>, !sym.t<[96, 16], f32>) -> !sym.t<[2, 6, 96, 16], f32>
+  %u = aten.unsqueeze(%k, 2) : (!sym.t<[2, 2, 32, 16], f32>) -> !sym.t<[2, 2, 1, 32, 16], f32>
+  %e = aten.expand(%u, [2, 2, 3, 32, 16]) : (!sym.t<[2, 2, 1, 32, 16], f32>) -> !sym.t<[2, 2, 3, 32, 16], f32, strides=[1024, 512, 0, 16, 1]>
+  %c = aten.clone(%e, memory_format = contiguous_format) : (!sym.t<[2, 2, 3, 32, 16], f32, strides=[1024, 512, 0, 16, 1]>) -> !sym.t<[2, 2, 3, 32, 16], f32>
+  %v = aten._unsafe_view(%c, [2, 6, 32, 16]) : (!sym.t<[2, 2, 3, 32, 16], f32>) -> !sym.t<[2, 6, 32, 16], f32>
+  %y, %l = aten._scaled_dot_product_flash_attention_for_cpu(%q, %v, %v) : (!sym.t<[2, 6, 96, 16], f32>, !sym.t<[2, 6, 32, 16], f32>, !sym.t<[2, 6, 32, 16], f32>) -> (!sym.t<[2, 6, 96, 16], f32>, !sym.t<[2, 6, 96], f32>)
+  func.return %y, %l, %q, %v : !sym.t<[2, 6, 96, 16], f32>, !sym.t<[2, 6, 96], f32>, !sym.t<[2, 6, 96, 16], f32>, !sym.t<[2, 6, 32, 16], f32>
 }
