@@ -47,7 +47,7 @@ def lower_if(host: HostLowering, op: IfOp) -> None:
 
 
 def lower_while(host: HostLowering, op: WhileOp) -> None:
-    """A loop that looks at the condition first."""
+    """A loop that looks at the condition first. One of no rounds gives copies, as torch's does."""
     frame, b = host.frame, host.frame.b
     args = op.args()
     n = len(op.results)
@@ -55,6 +55,8 @@ def lower_while(host: HostLowering, op: WhileOp) -> None:
     now, following = (Held(host, op.name, types) for _ in range(2))
     now.keep(args[:n])
     stack = Stack(host, types, args[:n]) if isinstance(op, WhileStackOp) else None
+    rounds = frame.words(1)
+    frame.store(b.constant(0, i64), rounds)
 
     def bind(region: Region) -> None:
         for i, argument in enumerate(region.block.args):
@@ -80,9 +82,11 @@ def lower_while(host: HostLowering, op: WhileOp) -> None:
                 if stack is not None:
                     stack.append(made)
             now.take(following)
+            frame.store(b.constant(1, i64), rounds)
             b.jump(header)
     b.continue_in(after)
     if stack is None:
+        b.when(b.icmp("eq", frame.load(rounds, i64), b.constant(0, i64)), lambda: now.copied(following))
         now.become(op.results)
     else:
         stack.become(op.name, op.results)
@@ -174,6 +178,18 @@ class Held:
                 frame.store(frame.null, others)
             else:
                 frame.store(frame.load(b.gep(other.words, i, i64), i64), b.gep(self.words, i, i64))
+
+    def copied(self, free: Held) -> Sequence[SSAValue]:
+        """Hold copies of the tensors; `free` holds nothing."""
+        frame = self.host.frame
+        for i, type in enumerate(self.types):
+            if isinstance(type, TensorType):
+                mine, copy = frame.owned_at(self.first + i), frame.owned_at(free.first + i)
+                frame.shim("aoti_torch_clone", frame.load(mine), copy)
+                frame.call("lamella_drop", mine)
+                frame.store(frame.load(copy), mine)
+                frame.store(frame.null, copy)
+        return ()
 
     def bind(self, i: int, argument: SSAValue) -> None:
         """The argument of a region is the value with that number."""

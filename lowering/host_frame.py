@@ -74,6 +74,7 @@ EXTERNALS: dict[str, str] = {
     "aoti_torch_get_size": "iplp",
     "aoti_torch_get_stride": "iplp",
     "aoti_torch_copy_": "ippi",
+    "aoti_torch_clone": "ipp",
     "lamella_together": "iplpp",
     "lamella_cuda_enter": "iipp",
     "lamella_cuda_use": "iip",

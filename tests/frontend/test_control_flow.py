@@ -92,6 +92,21 @@ def test_while_loop_carries_tensors_and_numbers() -> None:
         check(f, torch.randn(4, 4))
 
 
+def test_while_loop_of_no_rounds_gives_copies() -> None:
+    """Of an argument, and of what is a result too; as torch's does."""
+
+    def f(x: torch.Tensor, n: torch.Tensor) -> Any:
+        y = x * 2
+        i, a, b = while_loop(lambda i, a, b: i < n, lambda i, a, b: (i + 1, a + 1, b * 3), (torch.tensor(0), x, y))
+        return y, i, a, b
+
+    x = torch.randn(3, 4)
+    for n in (0, 2):
+        results = [x, *lamella.compile(f, fullgraph=True)(x, torch.tensor(n))]
+        torch.testing.assert_close(results[1:], list(f(x, torch.tensor(n))))
+        assert len({t.untyped_storage().data_ptr() for t in results}) == len(results), n
+
+
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 5, 8])
 def test_while_loop_has_gradients(n: int, dynamic: bool) -> None:
