@@ -23,6 +23,7 @@ import torch
 from ..dialects.collection import settle, without_collection
 from .identities import code_hash
 from .rates import mark_rates
+from .sizes_of_data import sizes_of_data_as_eager
 
 # What loads a good part of torch's compiler is imported when something is compiled.
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def reuse_traces(ours: Callable[[Any], bool], owner: Owner) -> None:
             return traced(*args, **kwargs)
         if isinstance(optimizer := given["locals"].get("self"), torch.optim.Optimizer):
             mark_rates(optimizer, _sizes(given["code"], given["closure"]))
-        with without_collection(), torch._dynamo.config.patch(_SETTINGS):
+        sizes = sizes_of_data_as_eager(given["one_graph"])
+        with without_collection(), torch._dynamo.config.patch(_SETTINGS), sizes:
             # it makes much that stays, and would be looked through again and again
             made = found_or_traced(given, *args, **kwargs)
             if made.guarded_code is not None:

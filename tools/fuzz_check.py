@@ -7,7 +7,7 @@ from __future__ import annotations
 import traceback
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from ..driver import compile_module
 from ..frontend.backend import Backend, Event
 from ..frontend.fast_entry import fast_entry
 from ..frontend.overlap import overlaps_itself
+from ..frontend.sizes_of_data import sizes_of_data_as_eager
 from ..lowering.options import Options
 from .fuzz_program import Program
 from .op_compare import Mismatch, copies, has_memory, same_strides, shown
@@ -309,7 +310,10 @@ def fault(program: Program, options: Options, notes: Notes | None = None, device
     sizes_of_data = torch._dynamo.config.patch(
         capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True, error_on_recompile=False
     )
-    with sizes_of_data if program.through_dynamo else nullcontext():
+    with ExitStack() as settings:
+        if program.through_dynamo:
+            settings.enter_context(sizes_of_data)
+            settings.enter_context(sizes_of_data_as_eager(program.mode == "fullgraph"))
         try:
             check(program, options, notes, device)
             refused = [reason for reason in notes.eager if reason.startswith(REFUSED)]

@@ -169,3 +169,36 @@ def test_sizes_that_tracing_does_not_compare() -> None:
     for places, values in ((4, 5), (5, 4)):
         with pytest.raises(RuntimeError, match="shape mismatch"):
             compiled(*args(places, values))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize(
+    "squeeze", [lambda x: x.squeeze(), lambda x: x.squeeze(0), lambda x: x.squeeze_((0,))], ids=["all", "dim", "dims"]
+)
+def test_squeeze(squeeze: Callable[[Tensor], Tensor], whole: bool) -> None:
+    """How many dims it leaves is data: the graph breaks, and one that must not says what it was traced for."""
+
+    def f(x: Tensor) -> Tensor:
+        return squeeze(x[x > 1] * 2)
+
+    torch.compiler.reset()
+    compiled, x = lamella.compile(f, fullgraph=whole), torch.tensor([0.0, 3, 4])
+    for least in (1, 4, 5, 3):
+        y = x * (x >= least)
+        if whole and f(y).dim() == 0:
+            with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+                compiled(y)
+        else:
+            assert torch.equal(compiled(y), f(y))
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_sizes_of_padding_that_are_tensors(captured: bool) -> None:
+    def f(x: Tensor, n: Tensor) -> Tensor:
+        sizes: Any = (1, (n / 2).ceil().long())
+        return torch.nn.functional.pad(x.sin(), sizes) + 1
+
+    compiled = lamella.compile(f)
+    with torch._dynamo.config.patch(capture_scalar_outputs=captured):
+        for n in (3, 8, 0):
+            assert torch.allclose(compiled(X, torch.tensor(n)), f(X, torch.tensor(n)))
