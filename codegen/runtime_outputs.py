@@ -1,9 +1,10 @@
 """The native functions for outputs that are recycled, as LLVM IR.
 
 An output lies on a storage of the pool only when the count of that storage says that nobody else holds it. Before new
-memory is taken, what is idle goes as far as there would otherwise be more than 15/16 of what was ever in use at once,
-with what programs say that they hold beside the pool: keeping memory must not raise the peak, and torch takes memory
-between programs (a gradient that is made contiguous) of which nobody tells the pool.
+memory is taken, what is idle goes as far as there would otherwise be much more than was ever in use at once, with what
+programs say that they hold beside the pool: keeping memory must not raise the peak. Where the pool grows, which is not
+so in call after call, it stays under 15/16 of that: torch takes memory between programs (a gradient that is made
+contiguous) of which nobody tells the pool.
 """
 
 TEXT = r"""
@@ -82,8 +83,12 @@ bound:
   %grown = icmp sgt i64 %held, %most_0
   %most = select i1 %grown, i64 %held, i64 %most_0
   store i64 %most, ptr @in_use_most
-  %slack = lshr i64 %most, 4
-  %allowed = sub i64 %most, %slack
+  %more_0 = lshr i64 %most, 5
+  %less_0 = lshr i64 %most, 4
+  %loose = add i64 %most, %more_0
+  %tight = sub i64 %most, %less_0
+  %begins = icmp eq i64 %bytes, 0
+  %allowed = select i1 %begins, i64 %loose, i64 %tight
   %oldest = load i64, ptr @outputs_next
   br label %idle
 idle:

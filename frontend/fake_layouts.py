@@ -39,8 +39,8 @@ def laid_out(result: Any, layout: Layout, given: Given) -> Any:
     """The results with this layout."""
     if isinstance(result, (tuple, list)):
         return tuple(laid_out(t, layout, given) for t in result)  # pyright: ignore
-    if not isinstance(result, torch.Tensor):
-        return result
+    if not isinstance(result, torch.Tensor) or not result.dim():
+        return result  # a loss, for one, whose operator has a result of each element too
     if any(isinstance(t, torch.Tensor) and t.layout is not torch.strided for t in (result, *given.values())):
         return result
     return with_strides(result, layout(result, given))

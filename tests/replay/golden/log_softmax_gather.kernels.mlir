@@ -21,7 +21,7 @@ builtin.module attributes {lamella.hints = {s13 = 8 : i64}, lamella.decisions = 
     }
     %7 = loop.index [1000]
     %8 = arith.constant 0.000000e+00 : f32
-    %9 = loop.for [d0 = s0] reduce [add] attributes {vector = "d0", lanes = 16 : i64, unroll = 4 : i64} {
+    %9 = loop.for [d0 = s0] reduce [add] attributes {vector = "d0", lanes = 16 : i64, unroll = 2 : i64} {
       %10 = loop.load %x1[d0] : !sym.t<[s0], i64>
       %11 = arith.cmpi ult, %10, %7 : i64
       loop.assert %11, "index out of bounds"

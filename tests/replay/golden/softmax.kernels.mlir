@@ -5,7 +5,7 @@ builtin.module attributes {lamella.hints = {s77 = 4 : i64}, lamella.decisions = 
       %2 = loop.load %x0[d0, d1] : !sym.t<[s0, 1024], f32>
       loop.yield %2 : f32
     } : f32
-    %3 = loop.for [d1 = 1024] reduce [add] attributes {vector = "d1", lanes = 16 : i64, unroll = 4 : i64} {
+    %3 = loop.for [d1 = 1024] reduce [add] attributes {vector = "d1", lanes = 16 : i64, unroll = 2 : i64} {
       %4 = loop.load %x0[d0, d1] : !sym.t<[s0, 1024], f32>
       %5 = arith.subf %4, %1 : f32
       %6 = math.exp %5 : f32

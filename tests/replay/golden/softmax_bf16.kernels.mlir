@@ -6,7 +6,7 @@ builtin.module attributes {lamella.hints = {s77 = 4 : i64}, lamella.decisions = 
       loop.yield %2 : bf16
     } : bf16
     %3 = arith.extf %1 : bf16 to f32
-    %4 = loop.for [d1 = 1024] reduce [add] attributes {vector = "d1", lanes = 16 : i64, unroll = 4 : i64, apart} {
+    %4 = loop.for [d1 = 1024] reduce [add] attributes {vector = "d1", lanes = 16 : i64, unroll = 2 : i64, apart} {
       %5 = loop.load %x0[d0, d1] : !sym.t<[s0, 1024], bf16>
       %6 = arith.extf %5 : bf16 to f32
       %7 = arith.subf %6, %3 : f32
