@@ -25,6 +25,7 @@ from ..dialects.flow import CallOp
 from ..dialects.verify_program import given_sizes, size_names
 from .aten_to_prims import remake
 from .repeats import Group, Repeats, is_view, readers, root, stays, takes_memory
+from .widened import convert_factors
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,10 @@ class AtenOutline(ModulePass):
         moved: dict[SSAValue, SSAValue] = {}
         calls = 0
         for around in [o for o in op.ops if isinstance(o, FuncOp) and not o.is_declaration]:
-            staying = {o for o in around.body.block.ops if stays(o)}
+            staying = dict.fromkeys(o for o in around.body.block.ops if stays(o))
             if len(staying) < 2:
                 continue
+            convert_factors(staying)
             repeats = Repeats(around.body.block, self.least, staying)
             for group in list(repeats.groups()):
                 made = _outline(repeats.ops, group, around.body.block, f"repeated_{len(functions)}", moved)

@@ -2,6 +2,7 @@
 
 What is equal is what ops are and how they use each other; what a window takes from outside of it may be anything of the
 same type. Windows begin where fusion ends in any case: before a product, attention or convolution that stays a call.
+One that is widened takes what has been converted before (`widened.convert_factors`), and rounds in what follows it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .aten_canonicalize import introduces_sizes
 from .aten_cse import is_function
 from .attention_call import attention_of
 from .complex_value import PARTS
-from .products import BIASED, MARK, is_generated, is_product
+from .products import BIASED, MARK, is_generated, is_product, is_widened
 
 CALLS = 128
 """Calls of a window at most: the search takes that many times the calls of a block."""
@@ -147,14 +148,15 @@ class Repeats:
     def _is_apart(self, value: SSAValue, reader: Operation, start: int, end: int) -> bool:
         """Whether no kernel has both what a window (or what is before it) makes, and a reader on the other side."""
         made = self.ops[self.made[value][0]]
-        if made.name in BIASED and not any(takes_memory(u) for u in readers(value)):
-            return False  # the bias goes into the readers
+        unfinished = made.name in BIASED or is_widened(made)
+        if unfinished and not any(takes_memory(u) for u in readers(value)):
+            return False  # the bias, and what rounds sums of f32, go into the readers
         if takes_memory(reader):
             return True
         if max((self.stage.get(v, 0) for v in reader.operands), default=0) > self.stage[value]:
             return True
         beside = (u for u in readers(value) if start <= self.position.get(u, -1) < end)
-        return stays(made) and all(map(takes_memory, beside))
+        return stays(made) and not is_widened(made) and all(map(takes_memory, beside))
 
     def _equal(self, starts: Sequence[int], length: int) -> Iterator[Group]:
         """Groups of the windows that begin there."""

@@ -146,3 +146,40 @@ builtin.module {
     func.return %9 : !sym.t<[4, 8], f32>
   }
 }
+
+// -----
+
+// What products of halves in f32 take is converted by what makes it; functions have the conversions of the next layer's.
+// CHECK: func.func @main
+// CHECK-NEXT: %0 = aten.tanh(%x)
+// CHECK-NEXT: %1 = aten._to_copy(%0, dtype = f32)
+// CHECK-NEXT: %2 = aten._to_copy(%u, dtype = f32)
+// CHECK-NEXT: %3, %4 = flow.call(%1, %2, %x, %v) callee @repeated_0
+// CHECK-NEXT: %5, %6 = flow.call(%3, %4, %x, %w) callee @repeated_0
+// CHECK-NEXT: %7 = aten.mm(%5, %6) {lamella.product = "widened"} : (!sym.t<[4, 8], f32>, !sym.t<[8, 8], f32>) -> !sym.t<[4, 8], bf16>
+// CHECK: func.func private @repeated_0
+// CHECK-NEXT: %{{.*}} = aten.mm(
+// KERNEL: func.func @main
+// KERNEL: aten.mm
+// KERNEL-NEXT: [[T:%\w+]] = loop.launch @fused_mul_tanh_{{.*}} -> !sym.t<[4, 8], f32>
+// KERNEL-NEXT: [[V:%\w+]] = loop.launch @to_copy_{{\d}}(%v)
+// KERNEL-NEXT: {{.*}} = aten.mm([[T]], [[V]])
+// KERNEL-NEXT: [[T:%\w+]] = loop.launch @fused_mul_tanh_{{.*}} -> !sym.t<[4, 8], f32>
+// KERNEL-NEXT: [[W:%\w+]] = loop.launch @to_copy_{{\d}}(%w)
+// KERNEL-NEXT: {{.*}} = aten.mm([[T]], [[W]])
+// KERNEL: func.return
+builtin.module {
+  func.func @main(%x: !sym.t<[4, 8], bf16>, %u: !sym.t<[8, 8], bf16>, %v: !sym.t<[8, 8], bf16>, %w: !sym.t<[8, 8], bf16>) -> !sym.t<[4, 8], bf16> {
+    %0 = aten.tanh(%x) : (!sym.t<[4, 8], bf16>) -> !sym.t<[4, 8], bf16>
+    %1 = aten.mm(%0, %u) {lamella.product = "widened"} : (!sym.t<[4, 8], bf16>, !sym.t<[8, 8], bf16>) -> !sym.t<[4, 8], bf16>
+    %2 = aten.mul.Tensor(%1, %x) : (!sym.t<[4, 8], bf16>, !sym.t<[4, 8], bf16>) -> !sym.t<[4, 8], bf16>
+    %3 = aten.tanh(%2) : (!sym.t<[4, 8], bf16>) -> !sym.t<[4, 8], bf16>
+    %4 = aten.mm(%3, %v) {lamella.product = "widened"} : (!sym.t<[4, 8], bf16>, !sym.t<[8, 8], bf16>) -> !sym.t<[4, 8], bf16>
+    %5 = aten.mul.Tensor(%4, %x) : (!sym.t<[4, 8], bf16>, !sym.t<[4, 8], bf16>) -> !sym.t<[4, 8], bf16>
+    %6 = aten.tanh(%5) : (!sym.t<[4, 8], bf16>) -> !sym.t<[4, 8], bf16>
+    %7 = aten.mm(%6, %w) {lamella.product = "widened"} : (!sym.t<[4, 8], bf16>, !sym.t<[8, 8], bf16>) -> !sym.t<[4, 8], bf16>
+    %8 = aten.mul.Tensor(%7, %x) : (!sym.t<[4, 8], bf16>, !sym.t<[4, 8], bf16>) -> !sym.t<[4, 8], bf16>
+    %9 = aten.tanh(%8) : (!sym.t<[4, 8], bf16>) -> !sym.t<[4, 8], bf16>
+    func.return %9 : !sym.t<[4, 8], bf16>
+  }
+}
