@@ -17,7 +17,7 @@ from torch._prims_common import is_non_overlapping_and_dense_or_false
 from torch.fx.experimental.symbolic_shapes import guard_or_false, statically_known_true
 
 Given: TypeAlias = Mapping[str, Any]
-"""The arguments of a call by name."""
+"""The arguments of a call by name; a number may stand for a tensor without dims."""
 Strides: TypeAlias = Sequence[Any]
 Layout: TypeAlias = Callable[[Any, Given], Strides]
 """The strides of a result, of which only sizes and device matter."""
@@ -87,8 +87,8 @@ def _in_order(shape: Sequence[Any]) -> Strides:
     return _dense(shape, range(len(shape) - 1, -1, -1), least=1)
 
 
-def _has_shape(t: torch.Tensor, shape: Sequence[Any]) -> bool:
-    return t.dim() == len(shape) and all(map(_is_same, t.shape, shape))
+def _has_shape(t: Any, shape: Sequence[Any]) -> bool:
+    return isinstance(t, torch.Tensor) and t.dim() == len(shape) and all(map(_is_same, t.shape, shape))
 
 
 def _along(shape: Sequence[Any], t: torch.Tensor) -> Strides:
@@ -158,7 +158,7 @@ def _contiguous(result: Any, given: Given) -> Strides:
 
 def _by(function: Callable[[Given], torch.Tensor]) -> Layout:
     """As a call of other operators, of which the kernel is made."""
-    return lambda result, given: function(given).stride() if result.dim() else ()
+    return lambda result, given: function(given).stride()
 
 
 def _dropped(result: Any, given: Given) -> Strides:
@@ -169,7 +169,7 @@ def _dropped(result: Any, given: Given) -> Strides:
 
 
 def _log_sigmoid(result: Any, given: Given) -> Strides:
-    if result.device.type == "cpu" or not result.dim():
+    if result.device.type == "cpu":
         return _in_order(result.shape)
     return iterated(result.shape, [given["self"]]) if result.dim() == given["self"].dim() else result.stride()
 

@@ -33,6 +33,7 @@ CASES: Sequence[tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = [
     (F.hardtanh, (ODD,)),
     (lambda x: x.clamp(0, 1), (ODD,)),
     (lambda x: (x > 2).to(torch.float64), (ROW,)),
+    (lambda: torch.ops.aten._to_copy(20, dtype=torch.float64), ()),
     (lambda x: x.flip(0), (ODD,)),
     (lambda x: x.sort(dim=0), (ODD,)),
     (lambda x: x.tril(), (TURNED,)),
