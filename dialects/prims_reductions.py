@@ -94,7 +94,8 @@ class VarMeanOp(ReductionOp):
 class ScanOp(PrimsOp):
     """result[…, i, …] = the elements up to and with i along `dim`, combined by `kind`.
 
-    sum, prod (numbers), max, min (NaN wins from then on), logsumexp (floats: log of the sum of e^x).
+    sum, prod (numbers), max, min (NaN wins from then on; of equals, as 0 and -0 are, the last stands), logsumexp
+    (floats: log of the sum of e^x).
     """
 
     name = "prims.scan"

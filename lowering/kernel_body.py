@@ -43,9 +43,8 @@ from .kernel_transpose import TransposeLoop
 from .lanes import Lanes
 from .llvm_builder import FunctionBuilder, KernelError, Num, element_of, lanes_of
 from .memory_to_llvm import MAX_STRIDE, Element, Memory
-from .reductions import combine
 from .scalar_to_llvm import ScalarCode
-from .scans import scan_lanes, scan_type
+from .scans import joined, scan_lanes, scan_type
 from .schedule_access import stride
 
 
@@ -336,7 +335,7 @@ class KernelBody:
             value = self.b.splat(self._scanned(op, self.operand(op.value, k)), lanes_of(state))
             if across:
                 value = scan_lanes(self.code, kind, value)
-            new = combine(self.code, kind, state, value)
+            new = joined(self.code, kind, state, value)
             running.append(new)
             if across:
                 states = [self.b.splat(self.b.extract(new, lanes_of(new) - 1), lanes_of(new))]

@@ -19,6 +19,14 @@ def scan_type(s: ScanOp) -> Attribute:
     return f64 if s.kind.data in ("add", "mul") else f32 if isinstance(type, HALVES) else type
 
 
+def joined(s: ScalarCode, kind: str, a: SSAValue, b: SSAValue) -> SSAValue:
+    """The running value after `a` and then `b`. Of equal extremes, as 0 and -0 are, the later one stands."""
+    if kind in ("max", "min") and not isinstance(element_of(a), IntegerType):
+        a, b = s.b.same_lanes(a, b)
+        return s.maximum(b, a, "oge" if kind == "max" else "ole")
+    return combine(s, kind, a, b)
+
+
 def scan_lanes(s: ScalarCode, kind: str, value: SSAValue) -> SSAValue:
     """The running value along the lanes: each joins the one 1, 2, 4, … lanes before."""
     b, lanes, step = s.b, lanes_of(value), 1
@@ -28,6 +36,6 @@ def scan_lanes(s: ScalarCode, kind: str, value: SSAValue) -> SSAValue:
         first = b.splat(identity(s, "max" if kind == "logaddexp" else kind, type), lanes)
     while step < lanes:
         earlier = b.shuffle(first, value, range(lanes - step, 2 * lanes - step))
-        value = combine(s, kind, earlier, value)
+        value = joined(s, kind, earlier, value)
         step *= 2
     return value

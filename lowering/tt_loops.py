@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.arith import ExtFOp
-from xdsl.dialects.builtin import AnyFloat, DictionaryAttr, IntegerAttr, f32, i32, i64
+from xdsl.dialects.builtin import AnyFloat, DictionaryAttr, IntegerAttr, IntegerType, f32, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import expr, tt
@@ -19,7 +19,7 @@ from .schedule_access import stride
 from .tile_extent import at_most
 from .tt_forms import most_of
 from .tt_index import MOST, Index, Number, Place, known
-from .tt_reductions import Reduction, across, combine, identity, in_shape, make
+from .tt_reductions import Reduction, across, identity, in_shape, make, running
 from .tt_scalar import HALVES, narrowed, widened
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ class TileLoop:
         before = body.scans[op]
         value = b.fit(widened(b, body.values[op.value]), self.full)
         if self.tiles[along.name] == 1:
-            after = combine(b, kind, before, value)
+            after = running(b, kind, before, value)
             return after, narrowed(b, after, op.res.type)
         axis = len(self.full) - 1
         type = element_of(value.type)
@@ -259,15 +259,23 @@ class TileLoop:
             value = b.fit(b.select(valid, value, identity(b, kind, type)), self.full)
 
         def both(x: Sequence[SSAValue], y: Sequence[SSAValue]) -> list[SSAValue]:
-            return [combine(b, kind, x[0], y[0])]
+            return [running(b, kind, x[0], y[0])]
 
-        (running,) = b.across(
+        (values,) = b.across(
             tt.ScanOp, tt.ScanReturnOp, [value], axis, [value.type], both, {"reverse": bool_attr(False)}
         )
         if self._fits(along):
-            return before, narrowed(b, running, op.res.type)
+            return before, narrowed(b, values, op.res.type)
+        if kind in ("max", "min") and not isinstance(type, IntegerType):
+            value = self._alone(values, along, identity(b, kind, type))
         types = [tt.tensor(type, self.full[:-1])]
         (total,) = b.across(tt.ReduceOp, tt.ReduceReturnOp, [value], axis, types, both)
         total = b.fit(total, self._carried())
-        running = combine(b, kind, before, running)
-        return combine(b, kind, before, total), narrowed(b, running, op.res.type)
+        values = running(b, kind, before, values)
+        return running(b, kind, before, total), narrowed(b, values, op.res.type)
+
+    def _alone(self, values: SSAValue, along: LoopDim, nothing: SSAValue) -> SSAValue:
+        """The last value of a tile among lanes of nothing: `tt.reduce` takes lanes in no order, and here it counts."""
+        b, tile = self.b, self.tiles[along.name]
+        last = b.compare("eq", b.lanes(tile, len(self.body.axes) - 1), b.constant(tile - 1, i32))
+        return b.fit(b.select(last, values, nothing), self.full)

@@ -106,6 +106,14 @@ def combine(b: TtBuilder, kind: str, x: SSAValue, y: SSAValue) -> SSAValue:
     raise KernelError(f"no {kind} reduction of {element}")
 
 
+def running(b: TtBuilder, kind: str, x: SSAValue, y: SSAValue) -> SSAValue:
+    """`combine` of a scan, `y` after `x`: of equal extremes, as 0 and -0 are, the later one stands, as in eager."""
+    if kind in ("max", "min") and not isinstance(element_of(x.type), IntegerType):
+        later = b.compare("uge" if kind == "max" else "ule", y, x)
+        return b.select(b.integer(arith.AndIOp, later, b.compare("oeq", x, x)), y, x)
+    return combine(b, kind, x, y)
+
+
 _INTEGER = {"add": arith.AddiOp, "mul": arith.MuliOp, "max": arith.MaxSIOp, "min": arith.MinSIOp,
             "and": arith.AndIOp, "or": arith.OrIOp, "xor": arith.XOrIOp}  # fmt: skip
 _FLOAT = {"add": arith.AddfOp, "mul": arith.MulfOp, "max": arith.MaximumfOp, "min": arith.MinimumfOp}

@@ -221,6 +221,7 @@ SCANS = {
 @pytest.mark.parametrize("lanes", [1, 16])
 def test_scans(kind: str, lanes: int) -> None:
     """Running values along rows and, with the other dim as vector, along columns."""
+    torch.manual_seed(0)
     t = "!sym.t<[s0, 37], f32>"
     for dim, grid, dims in ((1, "d0 = s0", "d1 = 37"), (0, "", "d0 = s0, d1 = 37")):
         text = grid_kernel(
@@ -239,6 +240,10 @@ def test_scans(kind: str, lanes: int) -> None:
         y = torch.zeros(9, 37)
         assert run(text, [x, y], [9]) == 0
         close(y, SCANS[kind](x, dim), 1e-5, 1e-5)
+        x = torch.tensor([0.0, -0.0])[torch.randint(2, (9, 37))]
+        assert run(text, [x, y], [9]) == 0
+        if kind in ("max", "min"):
+            assert torch.equal(y.signbit(), SCANS[kind](x, dim).signbit()), "of equals the last stands"
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -331,6 +331,23 @@ def test_functions(name: str) -> None:
     check(f, *inputs, scale=10)
 
 
+@pytest.mark.parametrize("shape", [(5, 70), (70, 5), (2, 9000)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_running_extremes_of_equals(shape: tuple[int, int], dtype: torch.dtype) -> None:
+    """The last of equals stands: its sign where it is zero, and its place; NaN from the first on."""
+    torch.manual_seed(0)
+    x = torch.tensor([0.0, -0.0, -1.0])[torch.randint(3, shape)].to(dtype)
+    x[-1, -3] = torch.nan
+
+    def running(x: Tensor) -> tuple[Tensor, ...]:
+        extremes = (*x.cummax(1), *(-x).cummin(1), *x.cummax(0))
+        return (*extremes, *(e.signbit() & (e == e) for e in extremes[::2]))
+
+    module = on_gpu(capture(running, x).module, f"aten,prims,loop,{FROM_LOOP}")
+    for found, expected in zip(Program(module, [x]).results, running(x), strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+
+
 DYNAMIC: dict[str, Callable[[Tensor], Any]] = {
     "pointwise": lambda x: x.relu() * 2,
     "softmax": lambda x: x.softmax(-1),
