@@ -21,7 +21,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ..dialects import expr
 from ..dialects.expr import Dim
 from ..dialects.loop import DimsAttr, IndexAttr, IndexOp, LoadOp, LoopDim, NestOp, YieldOp
-from ..dialects.tensor import TensorType, itemsize
+from ..dialects.tensor import TensorType, is_float, itemsize
 from .contraction import contraction_of_nest
 from .fuse_cost import Hints, Machine
 from .fuse_graph import tensor_type
@@ -38,6 +38,12 @@ LEAST = 64 << 10
 
 ROWS = 64
 """Rows of a part where the results are columns."""
+
+LONG = 512
+"""Elements of a row whose mean is mended: shorter ones hardly gain, and what is done once a row counts there."""
+
+_MOST = {"f32": (2 - 2**-23) * 2.0**127, "f64": (2 - 2**-52) * 2.0**1023}
+"""The largest numbers."""
 
 _PARTED = frozenset({"add", "mul", "max", "min", "and", "or", "xor"})
 
@@ -59,7 +65,7 @@ def split_reductions(ops: Sequence[Operation], machine: Machine, hints: Hints) -
                 found += [p for piece in _in_parts(o, machine, hints) for p in _at_hand(piece, machine, hints)]
                 continue
             if _in_two_passes(o, machine, hints):
-                pieces = two_passes(o)
+                pieces = two_passes(o, hints)
         for piece in pieces:
             found += _in_parts(piece, machine, hints) if isinstance(piece, NestOp) else [piece]
     return found
@@ -80,7 +86,7 @@ def _in_two_passes(o: NestOp, machine: Machine, hints: Hints) -> bool:
 def _at_hand(o: Operation, machine: Machine, hints: Hints) -> list[Operation]:
     """A part, in two passes where it is a variance that finds what the first has read."""
     if isinstance(o, NestOp) and _is_variance(o) and _is_at_hand(o, machine, hints):
-        return two_passes(o)
+        return two_passes(o, hints)
     return [o]
 
 
@@ -88,25 +94,71 @@ def _is_at_hand(o: NestOp, machine: Machine, hints: Hints) -> bool:
     return hints.points(tuple(o.reduce)) * 4 <= machine.row
 
 
-def two_passes(o: NestOp) -> list[Operation]:
-    """Mean and sum of squared deviations as a sum, a quotient and a sum."""
+def two_passes(o: NestOp, hints: Hints) -> list[Operation]:
+    """Mean and sum of squared deviations as a sum, a quotient and a sum; of long rows one more sum mends the mean:
+
+    m = sum(x) / n,  c = sum(x - m) / n,  mean = m + c,  m2 = sum((x - m)**2) - n c**2
+    """
     t = tensor_type(o.res[0])
     plain = tuple(d.symbol for d in o.dims)
     index = IndexAttr.get(plain if o.out is None else o.out)
-    total = _nest(o, o.dims, _copy(o), [t], o.reduce)
-    mean = _quotient(o, total.res[0], index)
+    total = _nest(o, o.dims, _copy(o), [t], o.reduce, ("add",))
+    about = _quotient(o, total.res[0], index)
     body = _copy(o)
     last = body.last_op
     assert isinstance(last, YieldOp)
-    known = LoadOp.make(mean.res[0], index, location=o.location)
+    known = LoadOp.make(about.res[0], index, location=o.location)
     apart = arith.SubfOp.create(operands=[last.values[0], known.res], result_types=[t.element], location=o.location)
     square = _binary(arith.MulfOp, apart.results[0], apart.results[0], o)
     body.insert_ops_before([known, apart, square], last)
-    last.operands = [square.results[0]]
-    m2 = _nest(o, o.dims, body, [tensor_type(o.res[1])], o.reduce)
-    o.res[0].replace_all_uses_with(mean.res[0])
-    o.res[1].replace_all_uses_with(m2.res[0])
-    return [total, mean, m2]
+    if not _is_mended(o, hints):
+        last.operands = square.results
+        m2 = _nest(o, o.dims, body, [tensor_type(o.res[1])], o.reduce, ("add",))
+        o.res[0].replace_all_uses_with(about.res[0])
+        o.res[1].replace_all_uses_with(m2.res[0])
+        return [total, about, m2]
+    last.operands = [apart.results[0], square.results[0]]
+    sums = _nest(o, o.dims, body, [t, tensor_type(o.res[1])], o.reduce, ("add", "add"))
+    mended = _mended(o, about.res[0], sums, index)
+    for old, new in zip(o.res, mended.res, strict=True):
+        old.replace_all_uses_with(new)
+    return [total, about, sums, mended]
+
+
+def _is_mended(o: NestOp, hints: Hints) -> bool:
+    """Whether the mean is worth a sum more. Of what narrower floats are made into, it is exact enough."""
+    if hints.points(tuple(o.reduce)) < LONG:
+        return False
+    size, seen, todo = itemsize(tensor_type(o.res[0]).dtype), {o}, [o]
+    while todo:
+        for x in (a.operands[0] for a in accesses(todo.pop().body.block.ops)):
+            t, maker = tensor_type(x), x.owner
+            if not is_float(t.dtype) or itemsize(t.dtype) < size or maker in seen:
+                continue
+            if not isinstance(maker, NestOp) or maker.combine.data:
+                return True
+            seen.add(maker)
+            todo.append(maker)
+    return False
+
+
+def _mended(o: NestOp, about: SSAValue, sums: NestOp, index: IndexAttr) -> NestOp:
+    """The mean and m2 from a number near the mean, the sum of the deviations from it and that of their squares. What is
+    taken from m2 leaves 0 at least, and infinity as it is.
+    """
+    t = tensor_type(o.res[0])
+    near, rest, squares = (LoadOp.make(v, index, location=o.location) for v in (about, *sums.res))
+    ops: list[Operation] = [near, rest, squares, *_number(expr.product(d.extent for d in o.reduce), t, o)]
+    most, zero = (_float(v, t, o) for v in (_MOST[t.dtype], 0.0))
+    off = _binary(arith.DivfOp, rest.res, ops[-1].results[0], o)
+    mean = _binary(arith.AddfOp, near.res, off.results[0], o)
+    more = _binary(arith.MulfOp, rest.res, off.results[0], o)
+    taken = _binary(arith.MinimumfOp, more.results[0], most.results[0], o)
+    left = _binary(arith.SubfOp, squares.res, taken.results[0], o)
+    m2 = _binary(arith.MaximumfOp, left.results[0], zero.results[0], o)
+    last = YieldOp.create(operands=[*mean.results, *m2.results], location=o.location)
+    body = Block([*ops, most, zero, off, mean, more, taken, left, m2, last])
+    return _nest(o, o.dims, body, [tensor_type(r) for r in o.res])
 
 
 def _quotient(o: NestOp, total: SSAValue, index: IndexAttr) -> NestOp:
@@ -182,7 +234,8 @@ def in_parts(o: NestOp, k: int, rows: int) -> list[Operation]:
         return [part, *_merged(o, part, index, over, points)]
     loads = [LoadOp.make(r, index, location=o.location) for r in part.res]
     last = YieldOp.create(operands=[load.res for load in loads], location=o.location)
-    final = _nest(o, o.dims, Block([*loads, last]), [tensor_type(r) for r in o.res], over)
+    kinds = [k.data for k in o.combine.data]
+    final = _nest(o, o.dims, Block([*loads, last]), [tensor_type(r) for r in o.res], over, kinds)
     for old, new in zip(o.res, final.res, strict=True):
         old.replace_all_uses_with(new)
         new.name_hint = old.name_hint
@@ -227,29 +280,34 @@ def _merged(o: NestOp, part: NestOp, index: IndexAttr, over: DimsAttr, points: D
     count = _number(points, t, o)
     weighted = _binary(arith.MulfOp, mean_p.res, count[-1].results[0], o)
     last = YieldOp.create(operands=weighted.results, location=o.location)
-    total = _nest(o, o.dims, Block([mean_p, *count, weighted, last]), [t], over)
+    total = _nest(o, o.dims, Block([mean_p, *count, weighted, last]), [t], over, ("add",))
     mean = _quotient(o, total.res[0], at)
     mean_p, m2_p = (LoadOp.make(r, index, location=o.location) for r in part.res)
     known, count = LoadOp.make(mean.res[0], at, location=o.location), _number(points, t, o)
     apart = _binary(arith.SubfOp, mean_p.res, known.res, o)
-    square = _binary(arith.MulfOp, apart.results[0], apart.results[0], o)
-    between = _binary(arith.MulfOp, square.results[0], count[-1].results[0], o)
+    moved = _binary(arith.MulfOp, apart.results[0], count[-1].results[0], o)
+    between = _binary(arith.MulfOp, moved.results[0], apart.results[0], o)
     both = _binary(arith.AddfOp, m2_p.res, between.results[0], o)
-    last = YieldOp.create(operands=both.results, location=o.location)
-    ops = [mean_p, m2_p, known, *count, apart, square, between, both, last]
-    m2 = _nest(o, o.dims, Block(ops), [tensor_type(o.res[1])], over)
-    o.res[0].replace_all_uses_with(mean.res[0])
-    o.res[1].replace_all_uses_with(m2.res[0])
-    return [total, mean, m2]
+    last = YieldOp.create(operands=[*moved.results, *both.results], location=o.location)
+    ops = [mean_p, m2_p, known, *count, apart, moved, between, both, last]
+    sums = _nest(o, o.dims, Block(ops), [t, tensor_type(o.res[1])], over, ("add", "add"))
+    mended = _mended(o, mean.res[0], sums, at)
+    for old, new in zip(o.res, mended.res, strict=True):
+        old.replace_all_uses_with(new)
+    return [total, mean, sums, mended]
 
 
 def _number(n: Dim, t: TensorType, o: NestOp) -> list[Operation]:
     """Ops whose last one gives a number as a float."""
     if isinstance(n, int):
-        value = FloatAttr(float(n), t.element)  # pyright: ignore
-        return [arith.ConstantOp.create(result_types=[t.element], properties={"value": value}, location=o.location)]
+        return [_float(float(n), t, o)]
     number = IndexOp.make(n, o.location)
     return [number, arith.SIToFPOp.create(operands=number.results, result_types=[t.element], location=o.location)]
+
+
+def _float(value: float, t: TensorType, o: NestOp) -> Operation:
+    properties = {"value": FloatAttr(value, t.element)}  # pyright: ignore
+    return arith.ConstantOp.create(result_types=[t.element], properties=properties, location=o.location)
 
 
 def _copy(o: NestOp) -> Block:
@@ -257,11 +315,14 @@ def _copy(o: NestOp) -> Block:
 
 
 def _nest(
-    o: NestOp, dims: DimsAttr, body: Block, types: Sequence[TensorType], reduce: DimsAttr | None = None
+    o: NestOp,
+    dims: DimsAttr,
+    body: Block,
+    types: Sequence[TensorType],
+    reduce: DimsAttr | None = None,
+    combine: Sequence[str] = (),
 ) -> NestOp:
     """A nest in place of `o`; with `out` as there where it has the same dims."""
-    kinds = [k.data for k in o.combine.data]
-    combine = () if reduce is None else ["add" if k == "welford" else k for k in kinds]
     out = o.out if dims is o.dims else None
     return NestOp.make(
         dims, body, types, reduce=reduce, combine=combine, out=out, location=o.location, attributes=dict(o.attributes)

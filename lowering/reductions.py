@@ -286,12 +286,14 @@ class Welford:
         return [f.fadd(mean_a, moved), f.fadd(f.fadd(m2_a, m2_b), spread), n]
 
     def across(self, states: Sequence[State]) -> State:
-        """The mean of the lanes' means, then the spread around it: what `merge` gives lane by lane."""
+        """The mean of the lanes' means, mended by that of what they are off, then the spread around it."""
         b = self.s.b
         counts = [n for _, _, n in states]
         total = sum_of_lanes(b, _sum(b, counts))
         some = b.select(b.fcmp("ogt", total, self.s.same(0.0, total)), total, self.s.same(1.0, total))
         mean = b.fdiv(sum_of_lanes(b, _sum(b, [b.fmul(n, mean) for mean, _, n in states])), some)
+        off = [b.fmul(n, b.fsub(lane_mean, mean)) for lane_mean, _, n in states]
+        mean = b.fadd(mean, b.fdiv(sum_of_lanes(b, _sum(b, off)), some))
         spreads: list[SSAValue] = []
         for lane_mean, m2, n in states:
             delta = b.fsub(lane_mean, mean)

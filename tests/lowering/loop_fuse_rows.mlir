@@ -44,23 +44,31 @@ func.func @main(%x: !sym.t<[s3, 1024], f32>) -> !sym.t<[s3, 1024], f32> {
 
 // -----
 
-// Residual and layer norm: the sum leaves, so later loops read it back; the variance takes two passes; what belongs to
-// the row is computed once.
+// Residual and layer norm: the sum leaves, so later loops read it back; the variance takes two passes, of which the
+// second mends the mean of a long row; what belongs to the row is computed once.
 
 // CHECK:      loop.kernel @fused_add_layer_norm_0(
 // CHECK-SAME:   grid [d0 = s0]
 // CHECK:        [[SUM:%.*]] = loop.for [d1 = 768] reduce [add] {
 // CHECK:          loop.store [[Y:%.*]], %y0[d0, d1]
 // CHECK-NEXT:     loop.yield [[Y]]
-// CHECK:        [[MEAN:%.*]] = arith.divf [[SUM]]
-// CHECK:        [[M2:%.*]] = loop.for [d1 = 768] reduce [add] {
+// CHECK:        [[ABOUT:%.*]] = arith.divf [[SUM]], [[N:%.*]] :
+// CHECK:        [[REST:%.*]], [[SQUARES:%.*]] = loop.for [d1 = 768] reduce [add, add] {
 // CHECK-NEXT:     [[A:%.*]] = loop.load %y0[d0, d1]
-// CHECK-NEXT:     [[B:%.*]] = arith.subf [[A]], [[MEAN]]
-// CHECK-NEXT:     arith.mulf [[B]], [[B]]
-// CHECK:        arith.divf [[M2]]
+// CHECK-NEXT:     [[B:%.*]] = arith.subf [[A]], [[ABOUT]]
+// CHECK-NEXT:     [[C:%.*]] = arith.mulf [[B]], [[B]]
+// CHECK-NEXT:     loop.yield [[B]], [[C]]
+// CHECK:        [[OFF:%.*]] = arith.divf [[REST]], [[N]]
+// CHECK-NEXT:   [[MEAN:%.*]] = arith.addf [[ABOUT]], [[OFF]]
+// CHECK-NEXT:   [[MORE:%.*]] = arith.mulf [[REST]], [[OFF]]
+// CHECK-NEXT:   [[TAKEN:%.*]] = arith.minimumf [[MORE]]
+// CHECK-NEXT:   [[LEFT:%.*]] = arith.subf [[SQUARES]], [[TAKEN]]
+// CHECK-NEXT:   [[M2:%.*]] = arith.maximumf [[LEFT]]
+// CHECK-NEXT:   arith.divf [[M2]]
 // CHECK:        math.rsqrt
 // CHECK-NEXT:   loop.for [d1 = 768] {
-// CHECK-NEXT:     loop.load %y0[d0, d1]
+// CHECK-NEXT:     [[X:%.*]] = loop.load %y0[d0, d1]
+// CHECK:          arith.subf [[X]], [[MEAN]]
 // CHECK-NOT:    math
 // CHECK:        loop.end
 // CHECK-NOT:  loop.kernel

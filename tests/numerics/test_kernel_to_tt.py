@@ -396,6 +396,16 @@ def test_variance_in_parts(dims: tuple[int, ...]) -> None:
     compare(Program(module, [x]).results, torch.var_mean(x, dims), scale=10)
 
 
+@pytest.mark.parametrize("shape", [(2, 5000), (1, 200_000)], ids=["rows at hand", "in parts"])
+def test_norms_far_from_zero(shape: tuple[int, int]) -> None:
+    """A mean is hardly further off than its own dtype makes it."""
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(0)) + 1e6
+    exact = F.layer_norm(x.double(), shape[1:])
+    module = on_gpu(capture(lambda x: F.layer_norm(x, x.shape[1:]), x).module, f"aten,prims,loop,{FROM_LOOP}")
+    (found,) = Program(module, [x]).results
+    assert (found - exact).abs().max() <= 0.7 / 16
+
+
 def test_one_pass_over_long_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The largest value and the sum of exponentials in one loop, with infinities and NaN where eager has them."""
     inf, n = float("inf"), 40000

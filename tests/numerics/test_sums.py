@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from lamella.lowering.cascade import block_sizes
 
@@ -61,6 +63,30 @@ def test_long_sums(name: str, dynamic: bool) -> None:
     exact = function(x.double())
     compiled = torch.compile(function, backend="lamella", dynamic=dynamic, fullgraph=True)
     assert _error(compiled(x), exact) <= 1.3 * _error(function(x), exact)
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["known", "unknown"])
+@pytest.mark.parametrize("length", [1000, 10000, 65536])
+@pytest.mark.parametrize("far", [100.0, 1e4, 1e6])
+def test_norms_far_from_zero(far: float, length: int, dynamic: bool) -> None:
+    """A mean is hardly further off than its own dtype makes it, however far from zero a row lies."""
+    x = torch.randn(4, length, generator=torch.Generator().manual_seed(0)) + far
+    exact = F.layer_norm(x.double(), (length,))
+    found = torch.compile(_normed, backend="lamella", dynamic=dynamic, fullgraph=True)(x)
+    spacing = float(torch.nextafter(torch.tensor(far), torch.tensor(torch.inf))) - far
+    assert (found - exact).abs().max() <= 0.7 * spacing + 2e-6
+
+
+def _normed(x: torch.Tensor) -> torch.Tensor:
+    return F.layer_norm(x, x.shape[-1:])
+
+
+def test_norms_of_equals() -> None:
+    """What is taken from a sum of squares leaves no negative one, and infinity as it is."""
+    x = torch.tensor([1.234e10, 0.1, 1e6 + 0.25, -3e37, 1e30, math.inf, math.nan])[:, None].repeat(1, 1000)
+    x[4, ::2] = 0.0
+    spread = torch.compile(lambda x: torch.native_layer_norm(x, (1000,), None, None, 0.0), backend="lamella")(x)[2]
+    assert not spread[:5].isnan().any() and spread[4].item() == 0 and spread[5:].isnan().all()
 
 
 def test_channels_last_backward() -> None:
