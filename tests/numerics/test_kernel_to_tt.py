@@ -348,6 +348,9 @@ def test_running_extremes_of_equals(shape: tuple[int, int], dtype: torch.dtype) 
         torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
 
 
+sqrt: Callable[[int], float] = vars(torch)["_sym_sqrt"]
+"""What TorchDynamo makes of `math.sqrt`."""
+
 DYNAMIC: dict[str, Callable[[Tensor], Any]] = {
     "pointwise": lambda x: x.relu() * 2,
     "softmax": lambda x: x.softmax(-1),
@@ -359,6 +362,8 @@ DYNAMIC: dict[str, Callable[[Tensor], Any]] = {
     "cat": lambda x: torch.cat([x, x * 2], 0),
     "variance": lambda x: torch.var_mean(x, 0),
     "of a column": lambda x: x + x.sum(0),
+    "square root of a size": lambda x: (x / sqrt(x.shape[1])).softmax(-1) + sqrt(x.shape[0] * x.shape[1] + 1),
+    "scores": lambda x: (x @ x.t() / sqrt(x.shape[1])).softmax(-1),
 }
 
 

@@ -67,6 +67,24 @@ def test_every_number(name: str, dtype: torch.dtype) -> None:
     assert off(run(program, x), EXACT[name](x.double()), program(x)).max() <= 0
 
 
+EVERYWHERE: list[Callable[[Tensor], Tensor]] = [
+    torch.exp, torch.expm1, torch.exp2, torch.log, torch.log2, torch.log1p, torch.sin, torch.cos, torch.tanh, torch.sinh,
+    torch.cosh, torch.asinh, torch.acosh, torch.atanh, torch.erf, torch.rsqrt, torch.sigmoid, torch.lgamma, F.silu,
+    torch.digamma, F.softplus, F.mish, F.elu, lambda x: x**2, lambda x: x**-1, lambda x: x**1.7, lambda x: 2.0**x,
+]  # fmt: skip
+"""Functions that float64 has exactly enough, and of which kernels compute some in f32 and approximate some."""
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_functions_of_every_number(dtype: torch.dtype) -> None:
+    """Rounded once, or as near as eager; NaN where it is."""
+    x = torch.arange(1 << 16).to(torch.int16).view(dtype)
+    found = kernels.Program(on_gpu(lambda x: tuple(f(x) for f in EVERYWHERE), x), [x]).results
+    for f, y in zip(EVERYWHERE, found, strict=True):
+        assert torch.equal(y.isnan(), f(x).isnan()), f
+        assert off(y, f(x.double()), f(x)).nan_to_num().max() <= 0, f
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("name", ROUNDED)
 def test_rounded(name: str, dtype: torch.dtype) -> None:
