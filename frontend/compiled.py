@@ -14,6 +14,7 @@ import torch
 from torch.fx import GraphModule
 
 from .aliases import Views
+from .batched import for_each, is_batched
 from .direct import DirectGraph
 from .donated import keeps_graph
 from .outputs import Output, OutputRecipe
@@ -74,15 +75,24 @@ class CompiledGraph(OutputCode):
     def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
         assert isinstance(inputs, list)
         if self.donated and keeps_graph():
-            inputs[:] = [_plain(x) if i in self.donated else x for i, x in enumerate(inputs)]
+            inputs[:] = self._copied(inputs)
         count = len(inputs)
         try:
             return self.call(inputs)
         except TypeError:
-            if (plain := without_marks(inputs[:count])) is None:
+            given = inputs[:count]
+            if any(map(is_batched, given)):
+                if (results := for_each(lambda row: self(self._copied(row)), given)) is None:
+                    raise
+                return results
+            if (plain := without_marks(given)) is None:
                 raise
         inputs.clear()
         return self.call(plain)
+
+    def _copied(self, inputs: Sequence[Any]) -> list[Any]:
+        """Inputs of which the call may write over none that is needed again."""
+        return [_plain(x) if i in self.donated else x for i, x in enumerate(inputs)]
 
     def before_first_call(self, action: Callable[[], None]) -> None:
         """Run `action` when the graph is first called."""

@@ -24,6 +24,7 @@ from torch._subclasses import fake_impls as _fake_impls
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 
 from .fake_layouts import Given, iterated, laid_out, layout_of, with_strides
+from .right_decompositions import right_decompositions
 
 _aten: Any = torch.ops.aten
 _kernels: Any = _fake_impls
@@ -182,6 +183,7 @@ def right_fakes() -> Generator[None]:
     """A context in which operators are traced as they are. What torch remembers is read meanwhile, not added to."""
     remembered: Any = {} if _IS_OLD else ChainMap(_REMEMBERED, FakeTensorMode.cache)
     with (
+        right_decompositions(),
         patch.object(FakeTensorMode, "_dispatch_impl", _right),
         patch.object(FakeTensorMode, "_cached_dispatch_impl", _right_or_remembered),
         patch.object(FakeTensorMode, "cache", remembered),

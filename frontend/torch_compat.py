@@ -367,13 +367,12 @@ def aot_compile(
         return flatten_graph_inputs(graph, inputs, compile_flat)
 
     def compile_backward(gm: Any, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-        compiler: Any = disable(backward, reason="do not trace the backward compiler")
-        compiled: Any = compiler(gm, example_inputs)
-        return disable(compiled, reason="do not trace the compiled backward")
+        return disable(backward(gm, example_inputs), reason="do not trace the compiled backward")
 
-    keep: Any = compile_backward
+    # It is called when a backward first runs: where that is in a function which TorchDynamo runs, it would be traced.
+    keep: Any = disable(compile_backward, reason="do not trace the backward compiler")
     if isinstance(backward, CacheableCompiler):
-        keep = CacheableCompiler(OutputCode, compile_backward)  # pyright: ignore[reportArgumentType]
+        keep = CacheableCompiler(OutputCode, keep)  # pyright: ignore[reportArgumentType]
     tensorify = _tensorify_joint_graphs(graph_compile.tensorify_python_scalars)
     with patch.object(graph_compile, "tensorify_python_scalars", tensorify), right_fakes():
         compiled = aot_module_simplified(

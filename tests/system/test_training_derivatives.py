@@ -112,3 +112,57 @@ def test_gradients_per_sample() -> None:
         return compile(torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0)))(parameters, x, y)
 
     check(program)
+
+
+def test_a_backward_inside_what_is_compiled_breaks_the_graph_alone() -> None:
+    """TorchDynamo is on when that backward is compiled, and traces nothing of the compiler."""
+    w = torch.randn(3, requires_grad=True)
+
+    def step(x: Tensor) -> None:
+        (x * w).sin().sum().backward()
+
+    found: list[set[str]] = []
+    for backend in ("aot_eager", "lamella"):
+        torch._dynamo.reset()
+        counters.clear()
+        torch.compile(step, backend=backend)(torch.randn(3))
+        found.append(set(counters["graph_break"]))
+    assert len(found[0]) == 1
+    assert found[1] == found[0]
+
+
+def test_many_gradients_at_once() -> None:
+    """A backward in torch's own vmap; the tangent of the second result is none, and what is saved may be written."""
+
+    def program(compile: Compile) -> Any:
+        w = torch.randn(4, 4, requires_grad=True)
+
+        @compile
+        def f(x: Tensor) -> tuple[Tensor, Tensor]:
+            y = (x @ w).exp()
+            return y * torch.softmax(y, 0), x.cos()
+
+        x = torch.randn(4, requires_grad=True)
+        y, z = f(x)
+        several = torch.autograd.grad(y, (x, w), torch.eye(4)[1:], is_grads_batched=True, retain_graph=True)
+        both = torch.autograd.grad((y, z), x, (torch.eye(4), torch.ones(4, 4)), is_grads_batched=True)
+        jacobian = torch.autograd.functional.jacobian(lambda x: f(x)[0], torch.randn(4), vectorize=True)
+        return several, both, jacobian
+
+    check(program)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_classes_after_the_first_that_is_none(reduction: str) -> None:
+    """torch's own decomposition of this loss counts them as class 0, and has a dim more for one row."""
+
+    def program(compile: Compile) -> Any:
+        seen: list[Any] = []
+        for target in (torch.tensor([[3, 0, -1, 1], [0, -1, 1, 2], [2, 3, 1, 0]]), torch.tensor([1, -1, 0, 0])):
+            x = torch.randn(target.shape, requires_grad=True)
+            loss = compile(nn.MultiLabelMarginLoss(reduction=reduction))(x, target)
+            loss.sum().backward()
+            seen += [loss, x.grad]
+        return seen
+
+    check(program)
