@@ -19,6 +19,7 @@ from .aliases import NotFunctional, Views, take_views, written_inputs
 from .attention_masks import without_needless_masks
 from .compiled import CompiledGraph, EagerGraph, entry
 from .donated import mark_donated, take_donated
+from .forward_mode import guarded_forward_mode
 from .freezing import mark_frozen, module_state
 from .module_names import module_name
 from .outputs import OutputRecipe
@@ -144,6 +145,8 @@ class Backend:
         return compiled
 
     def _compile(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        if guarded_forward_mode():
+            return self._eager(graph, "arguments may have derivatives in forward mode")
         without_needless_masks(graph)
         names, state = _input_names(graph), module_state(graph) if self.options.freezing else ()
         compilers = [self.compiler(kind, names, state) for kind in ("forward", "backward", "inference")]
@@ -171,6 +174,9 @@ class Backend:
                 raise
             said = str(error).strip() or type(error).__name__
             reason = f"AOTAutograd does not take this program: {said.splitlines()[0]}"
+        return self._eager(graph, reason)
+
+    def _eager(self, graph: GraphModule, reason: str) -> Callable[..., Any]:
         log.warning("a graph runs eagerly: %s", reason)
         self.tell("inference", graph, None, reason)
         return graph.forward

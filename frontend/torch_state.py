@@ -24,7 +24,12 @@ def cache_entries(code: CodeType) -> list[Any]:
 def mode_or_transform() -> bool:
     """Whether something stands between the program and the functions of torch that it calls: a mode, a transform."""
     modes, transforms = _functions._len_torch_function_stack(), _functions._functorch.peek_interpreter_stack()
-    return bool(modes or transforms) or _forward_ad._current_level != -1 or _device.CURRENT_DEVICE is not None
+    return bool(modes or transforms) or in_forward_mode() or _device.CURRENT_DEVICE is not None
+
+
+def in_forward_mode() -> bool:
+    """Whether tensors may have derivatives in forward mode."""
+    return _forward_ad._current_level != -1
 
 
 def turned_off(wrapper: Any) -> Any:

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch._dynamo import compiled_autograd
 from torch._dynamo.utils import counters
+from torch.autograd import forward_ad
 
 from .test_training import Compile, check, lamella, state
 
@@ -148,6 +149,21 @@ def test_many_gradients_at_once() -> None:
         both = torch.autograd.grad((y, z), x, (torch.eye(4), torch.ones(4, 4)), is_grads_batched=True)
         jacobian = torch.autograd.functional.jacobian(lambda x: f(x)[0], torch.randn(4), vectorize=True)
         return several, both, jacobian
+
+    check(program)
+
+
+def test_derivatives_in_forward_mode() -> None:
+    """They go through what is compiled, whether that has been called without them or not."""
+
+    def program(compile: Compile) -> Any:
+        f, x, direction = compile(lambda x: x.sin() * x), torch.randn(3), torch.randn(3)
+        seen = [f(x)]
+        for _ in range(2):
+            with forward_ad.dual_level():
+                seen += forward_ad.unpack_dual(f(forward_ad.make_dual(x, direction)))
+            seen.append(f(x))
+        return seen
 
     check(program)
 
