@@ -12,6 +12,7 @@ from typing import Any
 
 from ..dialects.expr import Dim
 from ..dialects.loop import LoopDim
+from ..dialects.tensor import TensorType
 from .attention_call import EFFICIENT, FLASH
 from .decomposition import Call, rule
 from .fuse_cost import Hints
@@ -101,7 +102,7 @@ def attend(
         return (x.broadcast(domain, [*outer, n, n + 2]) * right).reduce("sum", [n + 2])
 
     scores = times_shared(query, key.opmath().transpose([0, 1, 3, 2]))
-    scores = scores * (1.0 / math.sqrt(size) if scale is None else scale)
+    scores = scores * (_scale(scores, size) if scale is None else scale)
     if mask is not None:
         scores = scores + _for_heads(mask.to(scores.dtype), lead).expand(scores.shape)
     visible: Value | None = None
@@ -118,6 +119,14 @@ def attend(
     out = times_shared(e.to(weights).opmath(), value.opmath())
     out = out / total.eq(0.0).where(1.0, total)
     return out.reshape((batch, heads, queries, value.shape[3])), most, total
+
+
+def _scale(scores: Value, size: Dim) -> Value | float:
+    """1 / sqrt(size)."""
+    if isinstance(size, int):
+        return 1.0 / math.sqrt(size)
+    number = scores.b.full(size, TensorType.get((), "f64", None, scores.type.device))
+    return scores.full(1.0 / number.sqrt())
 
 
 def _for_heads(mask: Value, lead: tuple[Dim, ...]) -> Value:

@@ -96,6 +96,16 @@ def test_sizes_that_change() -> None:
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("queries, options", [(1, {}), (5, {"products": "all"})])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_any_size(queries: int, options: dict[str, str], dtype: Any) -> None:
+    """The scale is made of a size that is known when the kernel runs."""
+    run = torch.compile(attention, backend="lamella", dynamic=True, options={"strict": True, **options})
+    for batch, keys, size in ((2, 64, 32), (3, 50, 64), (4, 7, 5)):
+        check(run, attention, *inputs(batch, 4, 4, queries, keys, size, dtype))
+
+
+@torch.no_grad()
 def test_keys_and_values_of_any_layout() -> None:
     q, k, v = (t.transpose(1, 2) for t in inputs(2, 1, 40, 4, 4, 16, torch.float32))
     q = torch.randn(2, 1, 4, 16).transpose(1, 2)

@@ -132,11 +132,8 @@ BATCHES: dict[str, tuple[Callable[..., Tensor], tuple[tuple[int, ...], ...], tup
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("dynamic", [False, None, True])
 @pytest.mark.parametrize("case", BATCHES)
-def test_batches_of_calls(case: str, dynamic: bool | None, dtype: torch.dtype, request: Any) -> None:
+def test_batches_of_calls(case: str, dynamic: bool | None, dtype: torch.dtype) -> None:
     """Images, and what attends to each other, with others beside them or alone; their gradients, too."""
-    if case == "attention" and dynamic:
-        reason = "with all sizes symbolic ATen is called, which adds up in another way for one of a batch"
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     f, batched, others = BATCHES[case]
     g = torch.Generator().manual_seed(0)
     batch, rest = ([torch.randn(s, generator=g).to(dtype) for s in shapes] for shapes in (batched, others))
