@@ -42,7 +42,12 @@ ROWS = 64
 LONG = 512
 """Elements of a row whose mean is mended: shorter ones hardly gain, and what is done once a row counts there."""
 
-_MOST = {"f32": (2 - 2**-23) * 2.0**127, "f64": (2 - 2**-52) * 2.0**1023}
+_MOST = {
+    "f16": 65504.0,
+    "bf16": (2 - 2**-7) * 2.0**127,
+    "f32": (2 - 2**-23) * 2.0**127,
+    "f64": (2 - 2**-52) * 2.0**1023,
+}
 """The largest numbers."""
 
 _PARTED = frozenset({"add", "mul", "max", "min", "and", "or", "xor"})

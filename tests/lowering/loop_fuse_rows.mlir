@@ -123,3 +123,18 @@ func.func @main(%x: !sym.t<[64, 100], f32>) -> (!sym.t<[64], f32>, !sym.t<[64], 
   } : !sym.t<[64], i64>
   func.return %0, %1 : !sym.t<[64], f32>, !sym.t<[64], i64>
 }
+
+// -----
+
+// What is taken from the squares is finite in each dtype.
+
+// CHECK-LABEL: loop.kernel @var_mean_0(
+// CHECK:       arith.constant 3.389530e+38 : bf16
+// CHECK:       arith.minimumf
+func.func @main(%x: !sym.t<[s0, 768], bf16>) -> (!sym.t<[s0], bf16>, !sym.t<[s0], bf16>) {
+  %m, %v = loop.nest [d0 = s0] reduce [r0 = 768] combine [welford] {
+    %0 = loop.load %x[d0, r0] : !sym.t<[s0, 768], bf16>
+    loop.yield %0 : bf16
+  } : !sym.t<[s0], bf16>, !sym.t<[s0], bf16> loc("aten.var_mean.correction"("model.py":1:1))
+  func.return %m, %v : !sym.t<[s0], bf16>, !sym.t<[s0], bf16>
+}
