@@ -16,9 +16,9 @@ _AUTOGRAD: Any = DispatchKey.Autograd  # pyright: ignore[reportAttributeAccessIs
 
 def _multilabel_margin_loss(input: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
     """The classes of a row are those before its first -1; torch takes what is after it for class 0."""
-    if input.dim() not in (1, 2) or not input.shape[-1] or target.shape != input.shape:
-        raise RuntimeError(f"multilabel_margin_loss: inconsistent sizes {list(input.shape)} and {list(target.shape)}")
     x, classes = torch.atleast_2d(input), torch.atleast_2d(target)
+    if input.dim() > 2 or not x.shape[1] or target.shape != input.shape:
+        raise RuntimeError(f"multilabel_margin_loss: inconsistent sizes {list(input.shape)} and {list(target.shape)}")
     named = (classes == -1).cumsum(-1) == 0
     all_classes = torch.arange(x.shape[1], device=x.device)
     is_target = ((classes[..., None] == all_classes) & named[..., None]).any(1)

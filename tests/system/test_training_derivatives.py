@@ -174,7 +174,11 @@ def test_classes_after_the_first_that_is_none(reduction: str) -> None:
 
     def program(compile: Compile) -> Any:
         seen: list[Any] = []
-        for target in (torch.tensor([[3, 0, -1, 1], [0, -1, 1, 2], [2, 3, 1, 0]]), torch.tensor([1, -1, 0, 0])):
+        for target in (
+            torch.tensor([[3, 0, -1, 1], [0, -1, 1, 2], [2, 3, 1, 0]]),
+            torch.tensor([1, -1, 0, 0]),
+            torch.tensor(0),
+        ):
             x = torch.randn(target.shape, requires_grad=True)
             loss = compile(nn.MultiLabelMarginLoss(reduction=reduction))(x, target)
             loss.sum().backward()
