@@ -137,11 +137,18 @@ def _norm(
         return vector_norm(x, ord, dim and [d % max(x.dim(), 1) for d in dim], keepdim, dtype=dtype)
 
 
+def _laid_over(mode: Any, function: Any, x: Any, memory: Any) -> Any:
+    """Of memory whose size is a symbol, torch would ask for the number."""
+    with mode:
+        return x.set_(memory, 0, [memory.nbytes() // x.itemsize], [1])
+
+
 _INSTEAD = {
     operator: kernel
     for operator, kernel in {
         **({_aten.zero.default: _zero, _aten.linalg_vector_norm.default: _norm} if _IS_OLD else {}),
         _aten._unique.default: _unique,
+        _aten.set_.source_Storage: _laid_over,
         _aten._scaled_dot_product_flash_attention_for_cpu.default: _flash_attention,
     }.items()
     if operator not in _KERNELS

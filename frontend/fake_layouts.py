@@ -28,11 +28,13 @@ def layout_of(operator: Any, result: Any) -> Layout | None:
     if not isinstance(operator, OpOverload):
         return None
     layout, is_certain = _layout_of(operator)
-    return layout if is_certain or (isinstance(result, torch.Tensor) and _is_doubtful(result)) else None
+    return layout if is_certain or (layout is not None and _is_doubtful(result)) else None
 
 
-def _is_doubtful(t: torch.Tensor) -> bool:
-    return any(type(n) is int and n < 2 for n in t.shape)
+def _is_doubtful(result: Any) -> bool:
+    if isinstance(result, (tuple, list)):
+        return any(map(_is_doubtful, result))  # pyright: ignore
+    return isinstance(result, torch.Tensor) and any(type(n) is int and n < 2 for n in result.shape)
 
 
 def laid_out(result: Any, layout: Layout, given: Given) -> Any:
@@ -156,9 +158,43 @@ def _contiguous(result: Any, given: Given) -> Strides:
     return _in_order(result.shape)
 
 
+def _viewed(result: Any, given: Given) -> Strides:
+    """As ATen's `computeStride` has them: runs of elements that lie evenly in memory are cut anew; a dim of one element
+    goes on from the dims after it, and the run goes on over it.
+    """
+    x, shape = given["self"], result.shape
+    if not x.dim() or any(_is_same(n, 0) for n in shape):
+        return x.stride() if _has_shape(x, shape) else _in_order(shape)
+    strides: list[Any] = list(result.stride())
+    new, step, count = len(shape) - 1, x.stride(-1), 1
+    for old in reversed(range(x.dim())):
+        count = count * x.shape[old]
+        if old and (_is_same(x.shape[old - 1], 1) or _is_same(x.stride(old - 1), count * step)):
+            continue
+        taken: Any = 1
+        while new >= 0 and (not _is_same(taken, count) or _is_same(shape[new], 1)):
+            strides[new] = taken * step
+            taken = taken * shape[new]
+            new -= 1
+        if not _is_same(taken, count):
+            return result.stride()
+        step, count = x.stride(old - 1), 1
+    return strides
+
+
 def _by(function: Callable[[Given], torch.Tensor]) -> Layout:
     """As a call of other operators, of which the kernel is made."""
     return lambda result, given: function(given).stride()
+
+
+def _if_complex(complex_layout: Layout) -> Layout:
+    """Another one for complex numbers than TensorIterator's."""
+
+    def layout(result: Any, given: Given) -> Strides:
+        x = given["self"]
+        return complex_layout(result, given) if x.dtype.is_complex else iterated(result.shape, [x])
+
+    return layout
 
 
 def _dropped(result: Any, given: Given) -> Strides:
@@ -191,6 +227,8 @@ def _layout_of(operator: Any) -> tuple[Layout | None, bool]:
             return _LAYOUTS[key], True
         if key in _OF_ALL:
             return _of_all(operator), True
+    if operator in _DOUBTFUL:
+        return _DOUBTFUL[operator], False
     if torch.Tag.pointwise in operator.tags and name not in _OF_OTHERS:
         return _of_all(operator), False
     return None, False
@@ -199,6 +237,9 @@ def _layout_of(operator: Any) -> tuple[Layout | None, bool]:
 _aten: Any = torch.ops.aten
 _LAYOUTS: dict[str, Layout] = {
     **dict.fromkeys(("deg2rad", "rad2deg", "frexp", "hardtanh", "nan_to_num", "fill", "zero", "flip"), _as("self")),
+    **dict.fromkeys(("index_fill", "index_put"), _as("self")),
+    **dict.fromkeys(("index_add", "index_copy"), _contiguous),
+    "angle": _if_complex(_contiguous),
     **dict.fromkeys(
         ("relu6", "sort", "put", "_to_copy", "empty_like", "zeros_like", "ones_like", "full_like"), _as("self")
     ),
@@ -232,5 +273,12 @@ _OF_ALL = frozenset(
     }
 )
 """Whose strides torch says wrongly without dims of size one or zero, too."""
-_OF_OTHERS = frozenset({"clone", "positive", "conj_physical", "isfinite", "mvlgamma"})
+_DOUBTFUL: dict[Any, Layout] = {
+    **dict.fromkeys((_aten.view.default, _aten._unsafe_view.default, _aten._reshape_alias.default), _viewed),
+    **dict.fromkeys((_aten.clone.default, _aten._conj_physical.default), _as("self")),
+    _aten.abs.default: _if_complex(_as("self")),
+    _aten.native_layer_norm.default: _contiguous,
+}
+"""Whose strides torch says rightly but of dims of size one or zero."""
+_OF_OTHERS = frozenset({"positive", "isfinite", "mvlgamma"})
 """Elementwise operators that torch traces as what their kernels do."""

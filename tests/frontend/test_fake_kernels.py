@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch._dynamo.source import ConstantSource
+from torch._subclasses import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
+from lamella.frontend.fake_kernels import right_fakes
 from lamella.tools.op_compare import same_strides
 
 INDEX = torch.tensor([[0, 1, 2], [2, 1, 0]])
@@ -30,6 +34,9 @@ ODD = torch.arange(68.0).view(17, 4)[:14].T.unsqueeze(-1)
         (lambda x, y: torch.logical_and(x, y), (ODD, torch.arange(5))),
         (lambda x, y: torch.logical_or(x, y), (torch.arange(14, dtype=torch.int16), ODD.mT)),
         (lambda x: x.norm(dim=-1), (torch.randn(3, 1),)),
+        (lambda x: x.clone(), (torch.ones(4)[1::2][:1],)),
+        (lambda x: torch.complex(x, x).abs(), (torch.ones(20).as_strided((5, 1), (3, 7)),)),
+        (lambda x: torch.complex(x, x).conj_physical(), (torch.ones(20).as_strided((5, 1), (3, 7)),)),
     ],
 )
 def test_strides_are_those_of_eager(f: Callable[..., Any], args: tuple[torch.Tensor, ...], dynamic: bool) -> None:
@@ -64,3 +71,13 @@ def test_a_bool_to_the_power_of_one(exponent: int) -> None:
     found = torch.compile(lambda x: x**exponent, backend="lamella")(x)
     expected = x**exponent
     assert found.dtype == expected.dtype and torch.equal(found, expected)
+
+
+def test_memory_of_a_symbolic_size() -> None:
+    """As AOTAutograd asks for it where a graph writes an argument that shares memory with another one."""
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    context = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.DYNAMIC])
+    x = mode.from_tensor(torch.ones(6), symbolic_context=context, source=ConstantSource("x"))
+    with right_fakes(), mode:
+        whole = torch.empty(0).set_(x.untyped_storage())
+    assert whole.shape == x.shape and whole.stride() == (1,)

@@ -15,6 +15,7 @@ from lamella.frontend.fake_kernels import right_fakes
 
 ODD = torch.arange(12.0).as_strided((3, 1, 4), (4, 7, 1))
 TURNED = torch.arange(24.0).view(4, 3, 1, 2).transpose(0, 2)
+APART = torch.arange(48.0).as_strided((4, 4), (3, 12))
 EMPTY = torch.empty_strided((3, 0, 4), (1, 3, 3))
 ROW = torch.arange(4.0).view(4, 1).T
 
@@ -41,6 +42,12 @@ CASES: Sequence[tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = [
     (torch.ldexp, (TURNED, torch.ones(2))),
     (lambda x: x.masked_fill(x > 2, 0.0), (TURNED,)),
     (lambda x: (x + 1).unsqueeze(1), (ODD,)),
+    (lambda x: x.index_fill(0, torch.zeros(1, dtype=torch.int64), 1.0), (APART,)),
+    (lambda x: x.index_put((torch.zeros(1, dtype=torch.int64),), torch.ones(())), (ODD,)),
+    (lambda x: x.index_add(0, torch.arange(4), x), (APART[:, :1],)),
+    (lambda x: x.index_copy(0, torch.arange(4), x), (APART[:, :1],)),
+    (lambda x: x.angle(), (APART.to(torch.complex64),)),
+    (lambda x: F.layer_norm(x, (4,)), (torch.arange(24.0).as_strided((1, 2, 4), (3, 4, 1)),)),
     (lambda x: (x * 2, (x * 2).mT), (ODD,)),
     (lambda x: x.add_(1) * 2, (ODD,)),
     (lambda x, y: torch.div(x, y, rounding_mode="floor"), (torch.ones(4, 3), torch.ones(3, 4).T)),
@@ -110,6 +117,15 @@ def test_other_sizes() -> None:
     for n in (3, 5, 8):
         x = torch.arange(4.0 * n).as_strided((n, 1, 4), (4, 7, 1))
         assert compiled(x).stride() == (x + 1).stride() == (4, 4 * n, 1)
+
+
+@pytest.mark.parametrize("shape", [(1, -1), (-1, 1), (1, 1, -1, 1)])
+def test_views_of_other_sizes(shape: tuple[int, ...]) -> None:
+    """A dim of one element goes on from the dims after it, whatever its stride was."""
+    compiled = torch.compile(lambda x: (x.view(shape), (x + 1).unflatten(1, shape)), backend="lamella", dynamic=True)
+    for n in (8, 5):
+        x = torch.arange(3.0 * n).as_strided((1, n), (3, 3))
+        assert strides(compiled(x)) == strides((x.view(shape), (x + 1).unflatten(1, shape)))
 
 
 def test_training() -> None:
