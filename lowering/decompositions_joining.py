@@ -42,7 +42,7 @@ def stack(call: Call, tensors: Sequence[Value], dim: int) -> Value:
 
 @rule("aten.flip")
 def flip(call: Call, x: Value, dims: Sequence[int]) -> Value:
-    return x.flip(sorted(d % x.rank for d in dims), call.type) if dims else x
+    return x.flip(sorted(d % x.rank for d in dims), call.type) if dims and x.rank else x
 
 
 @rule("aten.fliplr")

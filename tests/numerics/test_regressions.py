@@ -79,6 +79,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (torch.tensor([float("inf"), float("-inf"), float("nan"), 1.5], dtype=torch.bfloat16),),
     ),
     "flip of one element": (lambda x: x.reshape([-1]).flip(-1), (torch.tensor(3),)),
+    "flip of what has no dims": (lambda x: (x + 1).flip(0), (torch.tensor(3.0),)),
     # which way atan2 goes; a rounding that one of two has and the other has not
     "zeros that keep their sign": (
         lambda x: torch.stack(
