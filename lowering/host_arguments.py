@@ -138,10 +138,13 @@ class ArgumentTable:
 def _given(frame: Frame, given: SSAValue, value: Dim, dims: Sequence[Dim]) -> SSAValue:
     """A number that was given; of a stride that is nothing to its tensor, what it should be."""
     b, expected = frame.b, frame.number(value)
+    right = b.constant(expected, i64) if isinstance(expected, int) else expected
+    if 0 in dims[1:]:
+        return right
     for i, size in enumerate(dims):
         if not isinstance(size, int):
             free = b.icmp("eq", frame.number(size), b.constant(int(i == 0), i64))
-            given = b.select(free, b.constant(expected, i64) if isinstance(expected, int) else expected, given)
+            given = b.select(free, right, given)
     return given
 
 

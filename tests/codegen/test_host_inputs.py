@@ -146,6 +146,21 @@ def test_strides_of_single_and_empty_dims_do_not_matter(graph: NativeGraph) -> N
     graph([torch.randn(1, 9)[:, :4], torch.randn(3, 2).t(), 2, torch.tensor([1, 2])])
 
 
+def test_strides_of_what_is_empty_do_not_matter() -> None:
+    """A gradient that is expanded has none."""
+    module = parse_module(
+        """
+        func.func @main(%x: !sym.t<[s0, 1, 0, s1], f32, strides=[s1**2, s1, s1, 1]>) {
+          func.return
+        }
+        """
+    )
+    run_passes(module, "bufferize,host-to-llvm")
+    graph = native(module, CpuTarget.host())
+    for strides in ((25, 5, 5, 1), (0, 0, 0, 0)):
+        graph([torch.empty_strided((3, 1, 0, 5), strides)])
+
+
 def test_strides_of_a_fixed_single_dim_do_not_matter() -> None:
     module = parse_module(
         """
