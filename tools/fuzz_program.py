@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from .fuzz_data import DATA, DTYPES, FLOW, RANDOM, cond, mapped, put, repeated, scanned, size_of
 from .fuzz_sources import argument, converted, odd, other_sizes, shared, sizes, whole_complex
 from .fuzz_steps import STEPS
+from .fuzz_used import HELPERS, USED
 from .fuzz_values import MOVES, Chooser, Maker, Value, source
 from .fuzz_writes import VIEWS, WRITES
 
@@ -248,10 +249,11 @@ def special(t: torch.Tensor) -> torch.Tensor:
 NAMES: dict[str, Any] = {
     **{"torch": torch, "F": F, "seeded": seeded, "special": special, "odd": odd, "whole_complex": whole_complex},
     **{"put": put, "size_of": size_of, "cond": cond, "repeated": repeated, "scanned": scanned, "mapped": mapped},
+    **HELPERS,
 }
 """What the text of programs may use."""
 
-MORE: tuple[Maker, ...] = (*STEPS, *WRITES, *VIEWS, *DTYPES)
+MORE: tuple[Maker, ...] = (*STEPS, *WRITES, *VIEWS, *DTYPES, *USED)
 
 
 def generate(g: Chooser, least: int = 5, most: int = 30) -> Program:

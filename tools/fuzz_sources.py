@@ -51,7 +51,7 @@ def argument(g: Chooser, known: Sizes, fixed: bool) -> str:
     def made(*sizes: str) -> str:
         return whole.replace("{}", f"[{', '.join(sizes)}]")
 
-    match g.below(9) if dims else 0:
+    match g.below(10) if dims else 0:
         case 1 if len(dims) > 1:
             return made(*dims[:-2], dims[-1], dims[-2]) + ".mT"
         case 2:
@@ -68,6 +68,8 @@ def argument(g: Chooser, known: Sizes, fixed: bool) -> str:
             return f"odd({made('1', *dims[1:])})"
         case 8:
             return made(*dims, "3") + "[..., 1]"
+        case 9:
+            return made(*dims[:-1], f"64 * ({dims[-1]})") + "[..., 5::64]"
         case _:
             return made(*dims)
 
