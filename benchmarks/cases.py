@@ -8,6 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map_only
 
 from lamella.tools import zoo
 
@@ -68,20 +69,21 @@ def names() -> list[str]:
     return [f"{n}/infer" for n in (*KERNELS, *zoo.NAMES)] + [f"{n}/train" for n in (*trained, *zoo.NAMES)]
 
 
-def load(name: str) -> tuple[Callable[..., Any], Step]:
+def load(name: str, dtype: torch.dtype = torch.float32) -> tuple[Callable[..., Any], Step]:
     """The program of a case (eager; a module or a function) and its step."""
     name, _, mode = name.partition("/")
     if name in KERNELS:
         program, make = KERNELS[name]
         torch.manual_seed(0)
-        args, kwargs = make(), dict[str, Any]()
-        leaves = [a for a in args if isinstance(a, Tensor) and a.is_floating_point()]
+        args, kwargs, leaves = make(), dict[str, Any](), list[Tensor]()
     else:
         case = zoo.load(name, "small")
-        program, args, kwargs = case.model, [], case.inputs(0)
-        leaves = list(case.model.parameters())
+        program, args, kwargs = case.model.to(dtype), [], case.inputs(0)
+        leaves = list[Tensor](case.model.parameters())
+    args, kwargs = tree_map_only(Tensor, lambda t: t.to(dtype) if t.is_floating_point() else t, (args, kwargs))
     if mode == "infer":
         return program, lambda f: _infer(f, args, kwargs)
+    leaves = leaves or [a for a in args if isinstance(a, Tensor) and a.is_floating_point()]
     for leaf in leaves:
         leaf.requires_grad_()
     if isinstance(program, nn.Module):

@@ -1,6 +1,6 @@
 """Memory at its peak in a step, against eager: bytes of tensors that are alive at once, and of the process.
 
-    python benchmarks/memory.py [--cases REGEX] [--out results.json]
+    python benchmarks/memory.py [--cases REGEX] [--dtypes f32,bf16] [--out results.json]
 
 Each case and backend has a process of its own. `tensors` is the most bytes that torch's allocator had given out at once
 during two steps in a row, beyond what parameters, inputs and compiled code hold; what is kept between steps (arenas,
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import gc
+import itertools
 import json
 import os
 import re
@@ -27,12 +28,13 @@ import torch
 from harness import results, table
 
 BACKENDS = ("eager", "lamella")
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 STEPS = 2
 
 
-def child(name: str, backend: str) -> dict[str, float]:
+def child(name: str, dtype: str, backend: str) -> dict[str, float]:
     """MiB at the peak of one case."""
-    program, step = cases.load(name)
+    program, step = cases.load(name, DTYPES[dtype])
     called = program if backend == "eager" else torch.compile(program, backend=backend)
     for _ in range(3):
         step(called)
@@ -86,17 +88,19 @@ def _status(key: str) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", default="", help="regular expression")
+    parser.add_argument("--dtypes", default=",".join(DTYPES))
     parser.add_argument("--out", help="file for the results")
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         print(json.dumps(child(*options.child)))
         return
     rows: list[dict[str, Any]] = []
-    for name in filter(re.compile(options.cases).search, cases.names()):
-        row: dict[str, Any] = {"case": name}
+    chosen = list(filter(re.compile(options.cases).search, cases.names()))
+    for dtype, name in itertools.product(options.dtypes.split(","), chosen):
+        row: dict[str, Any] = {"case": name, "dtype": dtype}
         for backend in BACKENDS:
-            command = [sys.executable, __file__, "--child", name, backend]
+            command = [sys.executable, __file__, "--child", name, dtype, backend]
             done = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=True)
             found = json.loads(done.stdout.splitlines()[-1])
             row |= {f"{backend} {kind}": value for kind, value in found.items()}
@@ -110,6 +114,7 @@ def shown(rows: list[dict[str, Any]]) -> str:
     """The rows as a table."""
     header = [
         "case",
+        "dtype",
         "eager, MiB of tensors",
         "Lamella",
         "over eager",
@@ -119,7 +124,7 @@ def shown(rows: list[dict[str, Any]]) -> str:
     ]
     lines: list[list[str]] = []
     for row in rows:
-        line = [row["case"]]
+        line = [row["case"], row.get("dtype", "f32")]
         for kind in ("tensors", "process"):
             eager, ours = row[f"eager {kind}"], row[f"lamella {kind}"]
             line += [f"{eager:.1f}", f"{ours:.1f}", f"{ours / eager:.2f}" if eager else "-"]

@@ -1,10 +1,50 @@
 """The native functions for arenas, as LLVM IR: their pool, and tensors over parts of them.
 
-An arena is taken out of the pool for as long as a call uses it.
+An arena is taken out of the pool for as long as a call uses it. The bytes of all of them, taken or not, are beside the
+outputs that are recycled (`runtime_outputs`).
 """
 
 TEXT = r"""
 @arenas = private global [4 x %entry] zeroinitializer
+@arenas_bytes = private global i64 0                      ; of those in the pool, and of those in use
+
+define private void @arena_goes(ptr %h, i64 %bytes) {
+  %sum = load i64, ptr @arenas_bytes
+  %less = sub i64 %sum, %bytes
+  store i64 %less, ptr @arenas_bytes
+  %r = call i32 @aoti_torch_delete_tensor_object(ptr %h)
+  ret void
+}
+
+; Bytes that all arenas have once one of at least that many is taken.
+define private i64 @arenas_with(i64 %bytes) {
+  br label %each
+each:
+  %i = phi i64 [ 0, %0 ], [ %i1, %one ]
+  %idle = phi i64 [ 0, %0 ], [ %idle1, %one ]
+  %fits = phi i1 [ false, %0 ], [ %fits1, %one ]
+  %more = icmp ult i64 %i, 4
+  br i1 %more, label %one, label %done
+one:
+  %e = getelementptr [4 x %entry], ptr @arenas, i64 0, i64 %i
+  %h = load ptr, ptr %e
+  %there = icmp ne ptr %h, null
+  %b_at = getelementptr %entry, ptr %e, i64 0, i32 1
+  %b_0 = load i64, ptr %b_at
+  %b = select i1 %there, i64 %b_0, i64 0
+  %idle1 = add i64 %idle, %b
+  %enough = icmp uge i64 %b, %bytes
+  %fits1 = or i1 %fits, %enough
+  %i1 = add i64 %i, 1
+  br label %each
+done:
+  ; what is too small for it goes
+  %sum = load i64, ptr @arenas_bytes
+  %left = sub i64 %sum, %idle
+  %grown = add i64 %left, %bytes
+  %after = select i1 %fits, i64 %sum, i64 %grown
+  ret i64 %after
+}
 
 ; An arena of at least that many bytes: the smallest of the pool that is large enough, or a new one.
 define i32 @lamella_arena(i64 %bytes, ptr %owned, ptr %data) {
@@ -66,7 +106,7 @@ small:
   br i1 %s_drop, label %release, label %make_next
 release:
   store ptr null, ptr %s_e
-  %s_r = call i32 @aoti_torch_delete_tensor_object(ptr %s_h)
+  call void @arena_goes(ptr %s_h, i64 %s_b)
   br label %make_next
 make_next:
   %n1 = add i64 %n, 1
@@ -82,6 +122,9 @@ new_one:
 pointer:
   %new = load ptr, ptr %owned
   %r2 = call i32 @aoti_torch_get_data_ptr(ptr %new, ptr %data)
+  %sum = load i64, ptr @arenas_bytes
+  %grown = add i64 %sum, %at_least
+  store i64 %grown, ptr @arenas_bytes
   ret i32 0
 fail:
   store ptr null, ptr %owned
@@ -99,14 +142,14 @@ define void @lamella_arena_done(ptr %owned) {
   %taken = icmp ne ptr %t, null
   br i1 %taken, label %given, label %done
 given:
+  %r = call i32 @aoti_torch_get_sizes(ptr %t, ptr %sizes)
+  %sizes_at = load ptr, ptr %sizes
+  %bytes = load i64, ptr %sizes_at
   %word = call ptr @count_of(ptr %t)
   %count = load i64, ptr %word
   %alone = icmp eq i64 %count, $FRESH$
   br i1 %alone, label %keep, label %drop
 keep:
-  %r = call i32 @aoti_torch_get_sizes(ptr %t, ptr %sizes)
-  %sizes_at = load ptr, ptr %sizes
-  %bytes = load i64, ptr %sizes_at
   %r2 = call i32 @aoti_torch_get_data_ptr(ptr %t, ptr %data)
   %d = load ptr, ptr %data
   br label %each
@@ -140,10 +183,10 @@ place:
   %none = icmp eq ptr %old, null
   br i1 %none, label %done, label %evict
 evict:
-  %r3 = call i32 @aoti_torch_delete_tensor_object(ptr %old)
+  call void @arena_goes(ptr %old, i64 %least_bytes)
   br label %done
 drop:
-  %r4 = call i32 @aoti_torch_delete_tensor_object(ptr %t)
+  call void @arena_goes(ptr %t, i64 %bytes)
   br label %done
 done:
   ret void

@@ -76,7 +76,9 @@ arena:
   %none = icmp eq ptr %h, null
   br i1 %none, label %next, label %release
 release:
-  %r = call i32 @aoti_torch_delete_tensor_object(ptr %h)
+  %b_at = getelementptr %entry, ptr %a, i64 0, i32 1
+  %b = load i64, ptr %b_at
+  call void @arena_goes(ptr %h, i64 %b)
   br label %next
 next:
   %j1 = add i64 %j, 1

@@ -57,9 +57,12 @@ no:
   ret i64 0
 }
 
-; Lets go of what is idle, the oldest first, as far as it is too much beside `bytes` new ones and `beside` of others.
+; Lets go of what is idle, the oldest first, as far as it is too much beside `bytes` new ones, arenas and `beside` of
+; others.
 define private void @make_room(i64 %bytes, i64 %beside) {
-  %taken = add i64 %bytes, %beside
+  %arenas_bytes = load i64, ptr @arenas_bytes
+  %others = add i64 %arenas_bytes, %beside
+  %taken = add i64 %bytes, %others
   br label %each
 each:
   %i = phi i64 [ 0, %0 ], [ %i1, %one ]
@@ -116,9 +119,13 @@ done:
   ret void
 }
 
-; A program is about to hold `beside` bytes that are not of the pool.
-define void @lamella_room(i64 %beside) {
-  call void @make_room(i64 0, i64 %beside)
+; A program is about to hold an arena of `arena` bytes, and `beside` bytes that are not of the pool.
+define void @lamella_room(i64 %beside, i64 %arena) {
+  %now = load i64, ptr @arenas_bytes
+  %then = call i64 @arenas_with(i64 %arena)
+  %more = sub i64 %then, %now
+  %all = add i64 %beside, %more
+  call void @make_room(i64 0, i64 %all)
   ret void
 }
 
@@ -130,7 +137,7 @@ define i64 @lamella_recycle_bytes() {
 
 ; A tensor of these sizes and strides, uninitialized. Large ones lie, where possible, on a storage that an earlier
 ; call returned and that nobody but the pool holds any more: its count says so, and its data is where it was. `beside`
-; bytes are what the program holds at that time that is not of the pool.
+; bytes are what the program holds at that time that is neither of the pool nor an arena.
 define i32 @lamella_empty(
   i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i64 %bytes, i64 %beside, ptr %owned, ptr %data) {
   %size = alloca i64

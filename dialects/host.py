@@ -250,7 +250,8 @@ class SlotOp(IRDLOperation):
 class EmptyOp(IRDLOperation):
     """`%o = host.empty : T`: a fresh tensor of torch's allocator, owned by the program until dropped or returned.
 
-    `beside`: the most bytes that the program holds beside outputs that are recycled, until it makes the next of these.
+    `beside`: the most bytes that the program holds beside arenas and outputs that are recycled, until it makes the next
+    of these.
     """
 
     name = "host.empty"

@@ -17,7 +17,7 @@ from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Block
 from xdsl.passes import ModulePass
 
 from ..dialects.flow import bodies
@@ -30,6 +30,7 @@ from .attention_call import reason_to_widen as attention_in_f32
 from .convolution_cost import Convolution, convolution_of, reason_to_convolve
 from .convolution_cost import reason_to_widen as convolution_in_f32
 from .decisions import decide_counted
+from .eager_memory import EagerMemory
 from .fuse_cost import Hints
 from .gpu_target import GpuTarget
 from .origins import lines
@@ -44,6 +45,9 @@ UNKNOWN = "where nothing is known to be faster"
 
 WAYS = {"generated": (GENERATED, "a kernel"), "widened": (WIDENED, "in f32"), "ATen": (None, "ATen")}
 """The mark and the words of each way, by the first word of what was measured."""
+
+F32 = 4
+"""Bytes of an element that is widened."""
 
 MEASURED = "lamella.products"
 """The module attribute: kind of product to `generated` or `aten`, with times."""
@@ -76,10 +80,11 @@ class AtenChooseProducts(ModulePass):
         measured = op.attributes.get(MEASURED)
         known = dict(measured.data) if isinstance(measured, DictionaryAttr) else {}
         told: Counter[str] = Counter()
+        memory: dict[Block, EagerMemory] = {}
         for p in products:
             if is_generated(p.op):
                 continue  # it is a part of attention
-            way, why = self._way(p, target, hints, known)
+            way, why = self._way(p, target, hints, known, memory)
             mark, chosen = WAYS[way]
             if mark is not None:
                 p.op.attributes[MARK] = mark
@@ -90,9 +95,14 @@ class AtenChooseProducts(ModulePass):
             decide_counted(op, told)
 
     def _way(
-        self, p: Product | AttentionCall | Convolution, target: CpuTarget, hints: Hints, known: Mapping[str, Attribute]
+        self,
+        p: Product | AttentionCall | Convolution,
+        target: CpuTarget,
+        hints: Hints,
+        known: Mapping[str, Attribute],
+        memory: dict[Block, EagerMemory],
     ) -> tuple[str, str]:
-        """The way of `WAYS` in which a product is computed, and why."""
+        """The way of `WAYS` in which a product is computed, and why. `memory` of the blocks is filled."""
         if self.choose == "widened":
             return ("widened" if may_widen(p) else "ATen"), "as all are to be"
         wide: str | None = None
@@ -112,9 +122,21 @@ class AtenChooseProducts(ModulePass):
             why = reason_on_gpu(p, GpuTarget.from_name(self.gpu))
         else:
             why, wide = reason_to_generate(p, target, hints.size), product_in_f32(p, target, hints.size)
+            if wide is not None and why is not None and not _fits(p, hints, memory):
+                wide = None
         if wide is not None:
             return "widened", wide
         return ("generated", why) if why is not None else ("ATen", UNKNOWN)
+
+
+def _fits(p: Product, hints: Hints, memory: dict[Block, EagerMemory]) -> bool:
+    """Whether there is memory for the factors and the result in f32, as eager's peak goes."""
+    block = p.op.parent
+    assert block is not None
+    if block not in memory:
+        memory[block] = EagerMemory(block, hints)
+    b, m, n, k = p.sizes(hints.size)
+    return memory[block].admits(p.op, F32 * b * (m * k + k * n + m * n))
 
 
 def may_widen(p: Product | AttentionCall | Convolution) -> bool:

@@ -9,7 +9,6 @@ from typing import cast
 
 from xdsl.ir import Operation
 
-from ..dialects.expr import Dim
 from ..dialects.tensor import TensorType
 from .arena_plan import Request, estimate
 from .buffer_lifetimes import Memory
@@ -22,18 +21,17 @@ RECYCLED = 1 << 20
 
 def beside(
     memories: Iterable[Memory],
-    arena: Dim,
     given: Callable[[Memory], bool],
     steps: Sequence[Sequence[Operation]],
     hints: Mapping[str, int],
 ) -> list[int]:
-    """Bytes at each step of `memories` (those with memory of their own), of the arena, and of what convolutions take.
+    """Bytes at each step of `memories` (those with memory of their own) and of what convolutions take.
 
     `given` says of an argument whether it is gone after its last use. Sizes that are symbols are as they were seen when
     compiling.
     """
     end = len(steps) - 1
-    requests = [Request(0, end, arena)]
+    requests: list[Request] = []
     for m in memories:
         stays = m.returned or (m.first < 0 and not given(m))
         requests.append(Request(m.first, end if stays else m.last, storage_bytes(cast(TensorType, m.value.type))))

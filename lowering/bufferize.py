@@ -33,7 +33,7 @@ from .arena_plan import estimate
 from .beside import RECYCLED, until_next
 from .buffer_lifetimes import Memory
 from .in_place import without_copies
-from .memory_plan import DONATED, MemoryPlan, device_of
+from .memory_plan import MemoryPlan, device_of, donated
 from .out_variants import is_empty, out_variant
 from .storage import storage_bytes
 
@@ -85,11 +85,6 @@ def _names(function: func.FuncOp) -> dict[SSAValue, StringAttr]:
     return {a: name for a, name in names if isinstance(name, StringAttr)}
 
 
-def _donated(function: func.FuncOp) -> set[SSAValue]:
-    given = function.arg_attrs.data if function.arg_attrs is not None else ()
-    return {a for a, t in zip(function.body.block.args, given, strict=False) if DONATED in t.data}
-
-
 class _Rewrite:
     """One body: that of a function, or, with `outer`, a region of control flow in it."""
 
@@ -116,8 +111,7 @@ class _Rewrite:
         zeros: dict[str, int] = dict.fromkeys(names, 0)
         self.counts = zeros if outer is None else outer.counts
         above = None if outer is None else outer.plan
-        donated = _donated(around) if isinstance(around, func.FuncOp) else set[SSAValue]()
-        self.plan = MemoryPlan(old, kernels, hints, set(self.names), donated, self.counts, above)
+        self.plan = MemoryPlan(old, kernels, hints, set(self.names), donated(old), self.counts, above)
         self.block = Block(arg_types=[a.type for a in old.args])
         self.values: dict[SSAValue, SSAValue] = {}
         self.arenas: dict[str, SSAValue] = {}

@@ -10,9 +10,12 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ..dialects import expr
+from ..dialects.aten import AtenOp
+from ..dialects.flow import TERMINATORS
+from ..dialects.loop import ViewOp
 from ..dialects.tensor import itemsize
 from .fuse_cost import BYTES_PER_OP, WRITE, Hints
 from .fuse_graph import Node, Read, tensor_type
@@ -113,7 +116,8 @@ class _Absorber:
 
     def _wanted(self, a: Node) -> bool:
         hints, readers = self.hints, self.readers[a]
-        if not readers or a.depth >= MAX_DEPTH or self._narrows(a, readers):
+        a.early = self._narrows(a, readers)
+        if not readers or a.depth >= MAX_DEPTH or a.early:
             return False
         points = hints.points(a.dims)
         loads = sum({r.source: hints.traffic(a, r) for r in a.reads}.values())
@@ -146,11 +150,21 @@ class _Absorber:
         """
         size = sum(map(self.hints.bytes, a.results))
         return any(
-            p is not None and not p.escapes and not p.absorbed and self.hints.bytes(v) > size
-            and all(self.stages.is_later(n.op, v) for n in readers)
-            and not any(self.stages.is_later(n.op, v) for n in self.readers[p] if n is not a)
-            for v in {r.source for r in a.reads} for p in (self.producer.get(v),)
-        )  # fmt: skip
+            self.hints.bytes(v) > size and all(self.stages.is_later(n.op, v) for n in readers) and self._ends_with(v, a)
+            for v in {r.source for r in a.reads}
+        )
+
+    def _ends_with(self, v: SSAValue, a: Node) -> bool:
+        """Whether nothing but `a` would hold a value of a nest or a call until a later stage than it is made in."""
+        p = self.producer.get(v)
+        if p is not None:
+            others = [n.op for n in self.readers[p] if n is not a]
+            return not p.escapes and not p.absorbed and not any(self.stages.is_later(o, v) for o in others)
+        base = _base(v)
+        if not isinstance(base.owner, AtenOp) or base.owner.schema.is_view:
+            return False
+        others = [o for o in _users(base) if o is not a.op]
+        return not any(isinstance(o, TERMINATORS) or self.stages.is_later(o, base) for o in others)
 
     def _apart(self, a: Node, readers: Iterable[Node]) -> bool:
         """Whether reductions of readers go over different dims of `a`, as sums of rows and of columns do: no loop over
@@ -186,6 +200,22 @@ class _Absorber:
         if not self.mutations:
             return False
         return any(a.number < at < n.number for r in a.reads for at in self.mutations.get(r.source, ()))
+
+
+def _base(v: SSAValue) -> SSAValue:
+    """What a view is one of."""
+    while isinstance(v.owner, ViewOp):
+        v = v.owner.source
+    return v
+
+
+def _users(v: SSAValue) -> Iterable[Operation]:
+    """What reads a value or a view of it."""
+    for use in v.uses:
+        if isinstance(use.operation, ViewOp):
+            yield from _users(use.operation.res)
+        else:
+            yield use.operation
 
 
 def _widens(n: Node) -> bool:

@@ -107,6 +107,8 @@ class Node:
     """Length of the chain of absorbed producers."""
     contraction: bool = False
     """Whether it multiplies matrices."""
+    early: bool = False
+    """Whether it is computed no later than it may be, as it takes less memory than what it is computed from."""
     pointwise: bool = field(init=False)
     sorts: bool = field(init=False)
     domain: tuple[LoopDim, ...] = field(init=False)

@@ -19,6 +19,7 @@ from .fuse_decisions import Decisions
 from .fuse_graph import Node
 from .fuse_merge import merge_groups
 from .fuse_plan import Axis, Group, single
+from .stages import Stages
 
 MAX_BUFFERS = 56
 """Buffers of a kernel at most."""
@@ -53,9 +54,15 @@ class Grouper:
     """Grows groups; `add` takes the ops of a function in order."""
 
     def __init__(
-        self, machine: Machine, hints: Hints, readers: Mapping[SSAValue, set[Node]], attention: Attentions
+        self,
+        machine: Machine,
+        hints: Hints,
+        readers: Mapping[SSAValue, set[Node]],
+        attention: Attentions,
+        stages: Stages,
     ) -> None:
         self.machine, self.hints, self.readers, self.attention = machine, hints, readers, attention
+        self.stages = stages
         self.at: dict[int, Cluster] = {}
         self._clusters: dict[Cluster, None] = {}
         """Those that `at` has, in the order of their last ops."""
@@ -147,6 +154,8 @@ class Grouper:
             return f"{a.size + b.size} ops are too many for one kernel"
         if self._cyclic(a, b):
             return "something between them needs one and is needed by the other"
+        if self._delays(a.group, b.group) or self._delays(b.group, a.group):
+            return "what is wider would be held until after a call"
         sources = len(a.sources.keys() | b.sources.keys())
         sources += sum(len(n.results) for g in (a.group, b.group) for n in g.members if n.escapes)
         if sources > MAX_BUFFERS:
@@ -171,6 +180,11 @@ class Grouper:
         if together >= apart:
             return f"{together:.3g} us together, {apart:.3g} us apart"
         return apart - together, saved, merged
+
+    def _delays(self, a: Group, b: Group) -> bool:
+        """Whether a member of `a` that is to be early would wait for a call with `b`."""
+        early = [self.stages.made[n.results[0]] for n in a.members if n.early]
+        return bool(early) and max(self.stages.made[r] for n in b.members for r in n.results) > min(early)
 
     def _starves(self, a: Group, b: Group, merged: Group) -> bool:
         """Whether sizes larger than those seen now would leave threads without work that a group had for them."""

@@ -22,10 +22,12 @@ from xdsl.passes import ModulePass
 
 from ..dialects import host
 from ..dialects.aten import AtenOp
+from ..dialects.expr import Dim
 from ..dialects.flow import all_ops
 from ..dialects.llvm_ext import PTR
 from ..dialects.tensor import SymType, TensorType, itemsize
 from . import host_flow
+from .beside import RECYCLED
 from .host_arguments import DTYPE_CODES, ArgumentTable
 from .host_devices import GpuKernels, Gpus, gpu_index, may_be_elsewhere
 from .host_frame import Frame, HostError
@@ -168,9 +170,8 @@ class HostLowering:
         frame.otherwise(b.icmp("eq", code, b.constant(0, i32)), refused)
         with b.scope(refused, branch=True):
             b.ret(frame.null)
-        beside = self.program.attributes.get(host.BESIDE)
-        if isinstance(beside, IntegerAttr):
-            frame.call("lamella_room", b.constant(beside.value.data, i64))
+        if not any(isinstance(op, host.ArenaOp) and op.device is None for op in block.ops):
+            self._make_room(0)
         for op in all_ops(block):
             if isinstance(op, host.ArenaOp) and op.device is None:
                 place = frame.words(1)
@@ -291,10 +292,19 @@ class HostLowering:
             place, data = self.allocate(type, frame.own())
             self.arenas[op.res] = (place, frame.load(data))
             return
+        if op.parent is self.program.body.block:
+            self._make_room(op.bytes[0])
         place, _ = self.arenas[op.res]
         data = frame.words(1)
         frame.checked("lamella_arena", frame.number(op.bytes[0]), place, data)
         self.arenas[op.res] = (place, frame.load(data))
+
+    def _make_room(self, arena: Dim) -> None:
+        """What is kept to be recycled goes where the program, with its arena, takes too much beside it."""
+        beside = self.program.attributes.get(host.BESIDE)
+        known = beside.value.data if isinstance(beside, IntegerAttr) else 0
+        if known or not isinstance(arena, int) or arena >= RECYCLED:
+            self.frame.call("lamella_room", self.frame.b.constant(known, i64), self.frame.number(arena))
 
     def _lend(self, op: host.LendOp) -> None:
         buffer = self.buffers[op.source]

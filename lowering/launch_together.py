@@ -42,7 +42,7 @@ TRIED = 16
 class LaunchTogether(ModulePass):
     """Bring launches together that need nothing of each other.
 
-    `keep`: bytes of results that a group may make earlier than the program does. What the program returns or writes
+    `keep`: bytes of results that are there earlier than in the program, at any time. What the program returns or writes
     into its arguments counts only where a call into ATen is passed.
     """
 
@@ -99,8 +99,6 @@ class _Item:
     ops: list[Operation]
     open: bool = False
     """Whether launches may join."""
-    kept: int = 0
-    """Bytes of results that have been made earlier for it."""
     callees: set[str] = field(default_factory=set[str])
     views: list[Operation] = field(default_factory=list[Operation])
 
@@ -116,6 +114,8 @@ class _Schedule:
         self.before: list[Operation] = []
         """Views of arguments."""
         self.items: list[_Item] = []
+        self.kept: list[int] = []
+        """For each item, the bytes of results that are there by then, and would not be in the program's order."""
         self.at: dict[SSAValue, int] = {}
         """The item that makes a value."""
         self.bound: dict[Any, int] = {}
@@ -159,6 +159,7 @@ class _Schedule:
 
     def _append(self, item: _Item) -> int:
         self.items.append(item)
+        self.kept.append(0)
         return len(self.items) - 1
 
     def _note_call(self, op: Operation, at: int) -> None:
@@ -189,8 +190,8 @@ class _Schedule:
         free: int | None = None
         for at in groups[first : first + TRIED]:
             item = self.items[at]
-            kept = item.kept + self._kept(op, at)
-            if len(item.ops) >= MOST or (kept > self.keep and kept > item.kept):
+            more = self._kept(op, at)
+            if len(item.ops) >= MOST or (more and max(self.kept[at:]) + more > self.keep):
                 continue
             free = at if free is None else free
             if op.callee in item.callees:
@@ -199,8 +200,8 @@ class _Schedule:
         if free is None:
             free = self._append(_Item([], open=True))
             groups.append(free)
-        else:
-            self.items[free].kept += self._kept(op, free)
+        elif more := self._kept(op, free):
+            self.kept[free:] = [kept + more for kept in self.kept[free:]]
         item = self.items[free]
         item.ops.append(op)
         item.callees.add(op.callee)

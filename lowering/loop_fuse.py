@@ -129,8 +129,8 @@ class _Body:
         self.ops = split_reductions(list(self.block.ops), machine, hints)
         self.order = Order(self.ops)
         self.nodes: dict[Operation, Node] = {n.op: n for n in _live(self.ops)}
-        stages = Stages(self.ops, lambda op: self.nodes[op].tensors if op in self.nodes else op.operands)
-        self.absorbed = absorb(list(self.nodes.values()), self.order.mutations, hints, stages, machine.reuse)
+        self.stages = Stages(self.ops, lambda op: self.nodes[op].tensors if op in self.nodes else op.operands)
+        self.absorbed = absorb(list(self.nodes.values()), self.order.mutations, hints, self.stages, machine.reuse)
         self.real = [n for n in self.nodes.values() if not n.absorbed]
         self.readers: dict[SSAValue, set[Node]] = {r.source: set[Node]() for n in self.real for r in n.reads}
         for n in self.real:
@@ -139,9 +139,8 @@ class _Body:
 
     def group(self) -> Grouper:
         """Decide which nests go together."""
-        grouper = Grouper(
-            self.machine, self.hints, self.readers, attentions(self.real, self.readers, self.machine.parts)
-        )
+        attention = attentions(self.real, self.readers, self.machine.parts)
+        grouper = Grouper(self.machine, self.hints, self.readers, attention, self.stages)
         position: dict[SSAValue, int] = {r: i for i, o in enumerate(self.ops) for r in o.results}
         real: dict[Operation, Node] = {n.op: n for n in self.real}
         deps = self.order.op_deps(real)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any, cast
 
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects import expr
@@ -85,8 +86,7 @@ class MemoryPlan:
             return not (made and isinstance(size, int) and size >= RECYCLED)
 
         memories = [m for m in self.lifetimes.memories if counts(m)]
-        arena, steps = self.arenas.get("cpu", 0), self.lifetimes.steps
-        return beside(memories, arena, lambda m: m.value in donated, steps, self.hints)
+        return beside(memories, lambda m: m.value in donated, self.lifetimes.steps, self.hints)
 
     def drops(self) -> dict[int, list[SSAValue]]:
         """After which op nothing of a tensor is needed. What lies in the arena goes with the arena."""
@@ -315,6 +315,14 @@ def _seen(value: SSAValue) -> SSAValue:
 
 def _size(memory: Memory) -> Dim:
     return storage_bytes(cast(TensorType, memory.value.type))
+
+
+def donated(block: Block) -> set[SSAValue]:
+    """The arguments of a function that may be written over, of its body; a region has none."""
+    function = block.parent_op()
+    if not isinstance(function, FuncOp) or function.arg_attrs is None:
+        return set()
+    return {a for a, t in zip(block.args, function.arg_attrs.data, strict=False) if DONATED in t.data}
 
 
 def device_of(value: SSAValue) -> str:

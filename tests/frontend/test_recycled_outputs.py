@@ -86,3 +86,14 @@ def test_threads_that_share_the_pool() -> None:
     for t in threads:
         t.join()
     assert wrong == []
+
+
+def test_arenas_count_beside_outputs() -> None:
+    """An arena that is kept for the next call is memory too: no outputs are kept as if it were not there."""
+    with torch.no_grad():
+        wide = torch.compile(lambda x, w: (x * 2) @ w, backend="lamella")
+        wide(torch.ones(2048, 2048), torch.ones(2048, 16))  # 16 MiB in an arena
+        plus = torch.compile(lambda x: x + 1, backend="lamella", dynamic=True)
+        for k in range(8):
+            plus(torch.ones(1 << 20, 4)[: (1 << 18) + k])  # 4 MiB, of other sizes each time
+    assert 0 < recycled_bytes() <= 8 << 20

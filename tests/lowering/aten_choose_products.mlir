@@ -92,6 +92,41 @@ func.func @main(%q: !sym.t<[1, 8, 64, 32], f32>, %x: !sym.t<[1, 8, s0, 32], f32>
 
 // -----
 
+// Factors and a result in f32 beside what eager holds at that time are no more than its peak and a tenth; else a kernel converts as
+// it reads.
+
+// CHECK-LABEL: lamella.decisions
+// CHECK-SAME: "aten.mm bf16*bf16->bf16 1x1024x3072x768 kn plain: a kernel, ATen has no instructions for halves there"
+func.func @main(%x: !sym.t<[1024, 768], bf16>, %w: !sym.t<[768, 3072], bf16>) -> !sym.t<[1024, 3072], bf16> {
+  %0 = aten.mm(%x, %w) : (!sym.t<[1024, 768], bf16>, !sym.t<[768, 3072], bf16>) -> !sym.t<[1024, 3072], bf16>
+  func.return %0 : !sym.t<[1024, 3072], bf16>
+}
+
+// -----
+
+// CHECK-LABEL: lamella.decisions
+// CHECK-SAME: "aten.mm bf16*bf16->bf16 1x1024x3072x768 kn plain: in f32, the library has instructions for f32 alone there"
+func.func @main(%x: !sym.t<[1024, 768], bf16>, %w: !sym.t<[768, 3072], bf16>, %y: !sym.t<[4096, 4096], bf16>) -> (!sym.t<[1024, 3072], bf16>, !sym.t<[4096], bf16>) {
+  %a = aten.cumsum(%y, 0) : (!sym.t<[4096, 4096], bf16>) -> !sym.t<[4096, 4096], bf16>
+  %b = aten.sum.dim_IntList(%a, [0]) : (!sym.t<[4096, 4096], bf16>) -> !sym.t<[4096], bf16>
+  %0 = aten.mm(%x, %w) : (!sym.t<[1024, 768], bf16>, !sym.t<[768, 3072], bf16>) -> !sym.t<[1024, 3072], bf16>
+  func.return %0, %b : !sym.t<[1024, 3072], bf16>, !sym.t<[4096], bf16>
+}
+
+// -----
+
+// Of what was saved for a backward, that goes after its last use, too: the peak is where the gradient begins.
+
+// CHECK-LABEL: lamella.decisions
+// CHECK-SAME: "aten.mm bf16*bf16->bf16 1x1024x3072x768 kn plain: in f32, the library has instructions for f32 alone there"
+func.func @main(%x: !sym.t<[1024, 768], bf16>, %w: !sym.t<[768, 3072], bf16>, %y: !sym.t<[4096, 4096], bf16> {lamella.donated}) -> (!sym.t<[1024, 3072], bf16>, !sym.t<[4096], bf16>) {
+  %b = aten.sum.dim_IntList(%y, [0]) : (!sym.t<[4096, 4096], bf16>) -> !sym.t<[4096], bf16>
+  %0 = aten.mm(%x, %w) : (!sym.t<[1024, 768], bf16>, !sym.t<[768, 3072], bf16>) -> !sym.t<[1024, 3072], bf16>
+  func.return %0, %b : !sym.t<[1024, 3072], bf16>, !sym.t<[4096], bf16>
+}
+
+// -----
+
 // Vectors of 256 bits take half as many rows. Where ATen has no instructions for halves, it is called with f32 if there
 // is much to do for each element; else, and where a factor is large, a kernel converts as it reads.
 

@@ -213,3 +213,24 @@ func.func @asserted(%x: !sym.t<[6], f32>, %z: !sym.t<[5, 6], f32>, %i: !sym.t<[]
   %w = loop.launch @twice(%v) sizes [] : (!sym.t<[6], f32>) -> !sym.t<[6], f32>
   func.return %y, %w : !sym.t<[6], f32>, !sym.t<[6], f32>
 }
+
+// All that is there earlier counts at any time, also for different groups: %g does not wait beside %e, in no group.
+// CHECK-LABEL: func.func @waiting
+// CHECK: %a = loop.launch @exp(%x) sizes [128] attributes {together = [[N:\d+]] : i64}
+// CHECK-NEXT: %e = loop.launch @exp(%y) sizes [192] attributes {together = [[N]] : i64}
+// CHECK-NEXT: %b = aten.relu(%a)
+// CHECK-NEXT: %c = loop.launch @exp(%b) sizes [128] :
+// CHECK-NEXT: %d = aten.relu(%c)
+// CHECK-NEXT: %f = aten.relu(%e)
+// CHECK-NEXT: %g = loop.launch @exp(%z) sizes [192] :
+func.func @waiting(%x: !sym.t<[128], f32>, %y: !sym.t<[192], f32>, %z: !sym.t<[192], f32>) -> (!sym.t<[128], f32>, !sym.t<[192], f32>, !sym.t<[192], f32>) {
+  %a = loop.launch @exp(%x) sizes [128] : (!sym.t<[128], f32>) -> !sym.t<[128], f32>
+  %b = aten.relu(%a) : (!sym.t<[128], f32>) -> !sym.t<[128], f32>
+  %c = loop.launch @exp(%b) sizes [128] : (!sym.t<[128], f32>) -> !sym.t<[128], f32>
+  %d = aten.relu(%c) : (!sym.t<[128], f32>) -> !sym.t<[128], f32>
+  %e = loop.launch @exp(%y) sizes [192] : (!sym.t<[192], f32>) -> !sym.t<[192], f32>
+  %f = aten.relu(%e) : (!sym.t<[192], f32>) -> !sym.t<[192], f32>
+  %g = loop.launch @exp(%z) sizes [192] : (!sym.t<[192], f32>) -> !sym.t<[192], f32>
+  %h = aten.relu(%g) : (!sym.t<[192], f32>) -> !sym.t<[192], f32>
+  func.return %d, %f, %h : !sym.t<[128], f32>, !sym.t<[192], f32>, !sym.t<[192], f32>
+}

@@ -11,6 +11,19 @@ func.func @main(%x: !sym.t<[64, 32], bf16>, %y: !sym.t<[64, 32], bf16>, %w: !sym
   func.return %z : !sym.t<[64, 32], bf16>
 }
 
+// What a call gives in f32 is rounded before the calls that it does not wait for, by a kernel of its own: else it would be held.
+// CHECK: loop.kernel @to_copy_{{[0-9]+}}(%x0: !sym.t<[64, 64], f32>) outs(%y0: !sym.t<[64, 64], bf16>)
+// CHECK: loop.kernel @fused_{{[a-z_]*}}add_{{[0-9]+}}(%x0: !sym.t<[64, 64], bf16>, %x1: !sym.t<[64, 64], f32>)
+func.func @product(%a: !sym.t<[64, 32], f32>, %b: !sym.t<[32, 64], f32>, %c: !sym.t<[64, 64], f32>) -> !sym.t<[64, 64], f32> {
+  %m = aten.mm(%a, %b) : (!sym.t<[64, 32], f32>, !sym.t<[32, 64], f32>) -> !sym.t<[64, 64], f32>
+  %h = aten._to_copy(%m, bf16) : (!sym.t<[64, 64], f32>) -> !sym.t<[64, 64], bf16>
+  %n = aten.mm(%c, %c) : (!sym.t<[64, 64], f32>, !sym.t<[64, 64], f32>) -> !sym.t<[64, 64], f32>
+  %o = aten.mm(%n, %n) : (!sym.t<[64, 64], f32>, !sym.t<[64, 64], f32>) -> !sym.t<[64, 64], f32>
+  %e = aten.mul.Tensor(%h, %h) : (!sym.t<[64, 64], bf16>, !sym.t<[64, 64], bf16>) -> !sym.t<[64, 64], bf16>
+  %r = aten.add.Tensor(%e, %o) : (!sym.t<[64, 64], bf16>, !sym.t<[64, 64], f32>) -> !sym.t<[64, 64], f32>
+  func.return %r : !sym.t<[64, 64], f32>
+}
+
 // A scale for each channel is not what an image was rounded from: a batch norm is computed in the windows that read it.
 // CHECK: loop.kernel @{{fused_batch_norm[a-z_]*}}max_pool2d_with_indices_{{[0-9]+}}({{.*}}) outs(%y0: !sym.t<[2, 8, 16, 16], bf16>) sizes [] grid
 func.func @scaled(%x: !sym.t<[2, 8, 32, 32], bf16>, %w: !sym.t<[8, 8, 1, 1], bf16>, %g: !sym.t<[8], bf16>, %b: !sym.t<[8], bf16>, %m: !sym.t<[8], bf16>, %v: !sym.t<[8], bf16>) -> !sym.t<[2, 8, 16, 16], bf16> {

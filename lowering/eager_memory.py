@@ -1,0 +1,41 @@
+"""How many bytes of its own eager holds at each op of a block of aten: a way of computing that takes copies may take
+them where that stays about as much as eager takes at its peak.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Block, Operation
+
+from ..dialects.tensor import TensorType
+from .buffer_lifetimes import Lifetimes
+from .fuse_cost import Hints
+from .lent_memory import profile
+from .memory_plan import donated
+
+OVER = 1.1
+"""The part of eager's peak that a program may hold at once."""
+
+FEW = 1 << 20
+"""Bytes that nobody counts."""
+
+
+class EagerMemory:
+    """Of one block: what its ops make, and arguments that are gone after their last use."""
+
+    def __init__(self, block: Block, hints: Hints) -> None:
+        given = donated(block)
+        lifetimes = Lifetimes(block)
+        steps = lifetimes.steps
+        self._step: dict[Operation, int] = {op: i for i, step in enumerate(steps) for op in step}
+        self._alive = profile(
+            [
+                (m.first, len(steps) - 1 if m.returned else m.last, hints.bytes(m.value))
+                for m in lifetimes.memories
+                if isinstance(m.value.type, TensorType) and (m.first >= 0 or m.value in given)
+            ],
+            len(steps),
+        )
+
+    def admits(self, op: Operation, more: int) -> bool:
+        """Whether there may be as many bytes more while `op` is computed."""
+        return more <= FEW or self._alive[self._step[op]] + more <= OVER * max(self._alive)
