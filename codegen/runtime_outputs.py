@@ -234,10 +234,19 @@ put:
 
 alias:
   %from = phi ptr [ %h, %where ], [ %new, %put ]
+  %reused = phi i1 [ true, %where ], [ false, %put ]
   %r3 = call i32 @aoti_torch__alloc_from_pool(
     ptr %from, i64 0, i32 %dtype, i64 %nd, ptr %sizes, ptr %strides, ptr %owned)
   %r3_bad = icmp ne i32 %r3, 0
-  br i1 %r3_bad, label %fail, label %pointer
+  br i1 %r3_bad, label %fail, label %made_one
+made_one:
+  ; what comes after one that was there already has not been made room for
+  %others = icmp ne i64 %beside, 0
+  %ask = and i1 %reused, %others
+  br i1 %ask, label %around, label %pointer
+around:
+  call void @make_room(i64 0, i64 %beside)
+  br label %pointer
 plain:
   %r4 = call i32 @aoti_torch_empty_strided(i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i32 0, i32 0, ptr %owned)
   %r4_bad = icmp ne i32 %r4, 0

@@ -97,3 +97,17 @@ def test_arenas_count_beside_outputs() -> None:
         for k in range(8):
             plus(torch.ones(1 << 20, 4)[: (1 << 18) + k])  # 4 MiB, of other sizes each time
     assert 0 < recycled_bytes() <= 8 << 20
+
+
+def test_room_beside_an_output_that_is_recycled() -> None:
+    """What a program makes beside an output is made room for where that lies on an earlier one, too."""
+    with torch.no_grad():
+        first = torch.compile(lambda x: x + 1, backend="lamella", dynamic=True)
+        small = torch.compile(lambda x, w: (x * 2, *(x[:1000] @ (w + i) for i in range(16))), backend="lamella")
+        x, w = torch.ones(1 << 12, 256), torch.ones(256, 250)  # results of 4 MiB, and of almost 1
+        small(x, w)
+        for k in range(1, 3):
+            first(torch.ones((1 << 12) + k, 256))
+        before = recycled_bytes()
+        held = small(x, w)
+    assert len(held) == 17 and recycled_bytes() < before
