@@ -124,7 +124,7 @@ def shown(rows: list[dict[str, Any]]) -> str:
     ]
     lines: list[list[str]] = []
     for row in rows:
-        line = [row["case"], row.get("dtype", "f32")]
+        line = [row["case"], row["dtype"]]
         for kind in ("tensors", "process"):
             eager, ours = row[f"eager {kind}"], row[f"lamella {kind}"]
             line += [f"{eager:.1f}", f"{ours:.1f}", f"{ours / eager:.2f}" if eager else "-"]

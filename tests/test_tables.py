@@ -75,7 +75,7 @@ def test_comparisons(tables: ModuleType) -> None:
 
 def test_results_of_measures(tables: ModuleType, tmp_path: Path) -> None:
     rows: dict[str, list[dict[str, Any]]] = {
-        "memory": [{"case": "x/infer", "eager tensors": 4.0, "lamella tensors": 2.0, "eager process": 0.0, "lamella process": 1.0}],
+        "memory": [{"case": "x/infer", "dtype": "bf16", "eager tensors": 4.0, "lamella tensors": 2.0, "eager process": 0.0, "lamella process": 1.0}],
         "call": [{"case": "function", "eager": 1.0, "whole": 2.5, "whole over eager": 2.5}],
         "layers": [
             {"layers": 1, "ops": 10, "first call": 50.0, "torch": 30.0, "steps": {"import": 5.0, "code": 15.0}},
@@ -91,7 +91,7 @@ def test_results_of_measures(tables: ModuleType, tmp_path: Path) -> None:
     assert all(text.startswith("2 cores, 1 thread, torch 2.13, commit abc:\n\n|") for text in made.values())
     last = {name: text.splitlines()[-1] for name, text in made.items()}
     assert last == {
-        "memory": "| x/infer | 4.0 | 2.0 | 0.50 | 0.0 | 1.0 | - |",
+        "memory": "| x/infer | bf16 | 4.0 | 2.0 | 0.50 | 0.0 | 1.0 | - |",
         "call": "| function | 1.00 | 2.50 | 2.50 |",
         "layers": "| 5 | 42 | 90 | 60 | 28 | 2 | 8 | 8 | 20 |",
         "first_call": "| small | first | 1.00 (2.00) | 4.00 (5.00) | 4.0 |",
