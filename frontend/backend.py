@@ -19,6 +19,7 @@ from .aliases import NotFunctional, Views, take_views, written_inputs
 from .attention_masks import without_needless_masks
 from .compiled import CompiledGraph, EagerGraph, entry
 from .donated import mark_donated, take_donated
+from .fake_kernels import right_fakes
 from .forward_mode import guarded_forward_mode
 from .freezing import mark_frozen, module_state
 from .module_names import module_name
@@ -152,7 +153,8 @@ class Backend:
         compilers = [self.compiler(kind, names, state) for kind in ("forward", "backward", "inference")]
 
         def compile() -> Callable[..., Any]:
-            return aot_compile(graph, example_inputs, *compilers, partition=self.partition)
+            with right_fakes(self.options.strict):
+                return aot_compile(graph, example_inputs, *compilers, partition=self.partition)
 
         count, self.parting = self.graphs, False
         try:

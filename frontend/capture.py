@@ -19,8 +19,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects.errors import LamellaError
 from ..dialects.text import print_module
+from ..lowering.options import Options
 from .fake_kernels import right_fakes
 from .import_fx import ImportedGraph, UnsupportedGraph, import_graph
+from .options import with_environment
 from .torch_compat import buffer_hooks_kept
 
 _HELD = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
@@ -113,7 +115,8 @@ def _functional_graph(graph: GraphModule) -> GraphModule:
         made.append(gm)
         return gm
 
-    with torch.no_grad(), tracing(TracingContext(detect_fake_mode(values))), right_fakes():
+    strict = with_environment(Options()).strict
+    with torch.no_grad(), tracing(TracingContext(detect_fake_mode(values))), right_fakes(strict):
         aot_module_simplified(graph, values, keep, keep, inference_compiler=keep, keep_inference_input_mutations=True)
     (functional,) = made
     renamed = [node for node in functional.graph.nodes if node.op == "placeholder"]

@@ -9,9 +9,10 @@ input's.
 
 from __future__ import annotations
 
-from collections import ChainMap
+import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 from unittest.mock import patch
 
@@ -21,10 +22,23 @@ from torch import _prims_common as _prims
 from torch._refs.linalg import vector_norm
 from torch._subclasses import FakeTensorMode
 from torch._subclasses import fake_impls as _fake_impls
+from torch._subclasses import fake_tensor as _fake_tensor
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 
-from .fake_layouts import Given, iterated, laid_out, layout_of, with_strides
+from .fake_layouts import (
+    Given,
+    has_no_elements,
+    in_order,
+    iterated,
+    laid_out,
+    layout_of,
+    like,
+    same_strides,
+    with_strides,
+)
 from .right_decompositions import right_decompositions
+
+log = logging.getLogger("lamella")
 
 _aten: Any = torch.ops.aten
 _kernels: Any = _fake_impls
@@ -69,23 +83,32 @@ def _indexed(result: Any, given: Given) -> Any:
     before, after = rest[:first], rest[first:]
     common = torch.broadcast_shapes(*(indices[d].shape for d in places))
     repeated = [indices[d].expand(common) for d in places]
-    if x.device.type == "cuda" and len({t.stride() for t in repeated}) > 1:
-        repeated = [t.contiguous() for t in repeated]
+    if x.device.type == "cuda" and not all(same_strides(repeated[0], t) for t in repeated[1:]):
+        repeated = [t.new_empty_strided(common, in_order(common)) for t in repeated]
     shape = [*(x.shape[d] for d in before), *common, *(x.shape[d] for d in after)]
     strides = [*(x.stride(d) for d in before), *[0] * len(common), *(x.stride(d) for d in after)]
     ones = [1] * len(before), [1] * len(after)
     operands = [
-        x.as_strided(shape, strides),
-        *(t.reshape(ones[0] + [*common] + ones[1]).expand(shape) for t in repeated),
+        result.new_empty_strided(shape, strides),
+        *(t.reshape(ones[0] + [*common] + ones[1]) for t in repeated),
     ]
-    return with_strides(result, iterated(shape, operands))
+    strides = iterated(shape, operands)
+    if result.dim() != len(shape):  # where an index of no dims is the first, torch says its sizes
+        return result.new_empty_strided(shape, strides)
+    return with_strides(result, strides)
 
 
 def _rolled(result: Any, given: Given) -> Any:
-    """On CPUs it is `cat` of two parts, which keeps the order of images' channels unless one is empty."""
+    """On CPUs it is `cat` of two parts, which keeps the order of images' channels unless one is empty. Without elements
+    it is a copy there. All else is contiguous.
+    """
     x, dims = given["self"], given.get("dims", ())
+    if x.device.type != "cpu" or not dims:
+        return with_strides(result, in_order(x.shape))
+    if has_no_elements(x):
+        return with_strides(result, like(x))
     order = _prims.suggest_memory_format(x)
-    if x.device.type != "cpu" or not dims or order is torch.contiguous_format:
+    if order is torch.contiguous_format:
         return result
     shifts = zip(given["shifts"], dims, strict=True)
     if any(guard_or_false(shift % x.shape[d] == 0) for shift, d in shifts):
@@ -114,10 +137,23 @@ _MENDS = {
 """What makes the results of a fake kernel right, by operator; it is told the arguments."""
 
 
+def _given(operator: Any, args: Sequence[Any], keywords: Given) -> dict[str, Any]:
+    return {**dict(zip((a.name for a in operator._schema.arguments), args, strict=False)), **keywords}
+
+
 def _unique(mode: Any, function: Any, x: Any, sorted: bool = True, return_inverse: bool = False) -> Any:
     """As `_unique2`, whose size is a symbol."""
     values, inverse, _ = _KERNELS[_aten._unique2.default](mode, function, x, sorted, return_inverse, False)
     return values, inverse
+
+
+def _unique_rows(mode: Any, function: Any, x: Any, *args: Any, **keywords: Any) -> Any:
+    """With a dim that is not counted from the end."""
+    given = _given(function, (x, *args), keywords)
+    del given["self"]
+    if given.get("dim") is not None:
+        given["dim"] %= max(x.dim(), 1)
+    return _KERNELS[function](mode, function, x, **given)
 
 
 def _flash_attention(mode: Any, function: Any, *args: Any, **keywords: Any) -> Any:
@@ -143,32 +179,44 @@ def _laid_over(mode: Any, function: Any, x: Any, memory: Any) -> Any:
         return x.set_(memory, 0, [memory.nbytes() // x.itemsize], [1])
 
 
-_INSTEAD = {
-    operator: kernel
-    for operator, kernel in {
-        **({_aten.zero.default: _zero, _aten.linalg_vector_norm.default: _norm} if _IS_OLD else {}),
-        _aten._unique.default: _unique,
-        _aten.set_.source_Storage: _laid_over,
-        _aten._scaled_dot_product_flash_attention_for_cpu.default: _flash_attention,
-    }.items()
-    if operator not in _KERNELS
+_MISSING: dict[Any, Callable[..., Any]] = {
+    **({_aten.zero.default: _zero, _aten.linalg_vector_norm.default: _norm} if _IS_OLD else {}),
+    _aten._unique.default: _unique,
+    _aten.set_.source_Storage: _laid_over,
+    _aten._scaled_dot_product_flash_attention_for_cpu.default: _flash_attention,
 }
-"""Kernels for operators that have none: theirs would be the real one, of zeros, or one of the meta device."""
+"""Kernels for operators that may have none: theirs would be the real one, of zeros, or one of the meta device."""
+_INSTEAD: dict[Any, Callable[..., Any]] = {
+    **{operator: kernel for operator, kernel in _MISSING.items() if operator not in _KERNELS},
+    **dict.fromkeys((_aten.unique_consecutive.default, _aten.unique_dim.default), _unique_rows),
+}
 
-_REMEMBERED: dict[Any, Any] = {}
 _run: Any = _FakeMode._dispatch_impl
 _run_or_remember: Any = _FakeMode._cached_dispatch_impl
 
 
+class RuleFailed(Exception):
+    """A bug in a rule of this file or of `fake_layouts`."""
+
+
+_is_strict: ContextVar[bool] = ContextVar("is_strict", default=False)
+
+
 def _mended(mode: Any, operator: Any, result: Any, args: Sequence[Any], keywords: Given) -> Any:
-    layout = layout_of(operator, result)
-    if layout is None and operator not in _MENDS:
+    """The result with what is wrong of it mended; where a rule raises, the result as torch has it, unless strict."""
+    try:
+        layout = layout_of(operator, result)
+        if layout is None and operator not in _MENDS:
+            return result
+        given = _given(operator, args, keywords)
+        with mode:
+            mended = _MENDS[operator](result, given) if operator in _MENDS else result
+            return mended if layout is None else laid_out(operator, mended, layout, given)
+    except Exception as error:  # a wrong stride is better than no program
+        if _is_strict.get():
+            raise RuleFailed(f"the rule of {operator} failed") from error
+        log.debug("the rule of %s failed, its results are as torch says: %r", operator, error)
         return result
-    given = {**dict(zip((a.name for a in operator._schema.arguments), args, strict=False)), **keywords}
-    with mode:
-        if operator in _MENDS:
-            result = _MENDS[operator](result, given)
-        return result if layout is None else laid_out(result, layout, given)
 
 
 def _right(mode: Any, operator: Any, types: Any, args: Sequence[Any], keywords: Given) -> Any:
@@ -185,14 +233,55 @@ def _right_or_remembered(mode: Any, operator: Any, types: Any, args: Sequence[An
     return _mended(mode, operator, _run_or_remember(mode, operator, types, args, keywords), args, keywords)
 
 
+class _Remembered:
+    """torch's cache of fake results, with ours in it under keys that only we ask for, so that it is emptied of both."""
+
+    def __init__(self, cache: dict[Any, Any]) -> None:
+        self.cache = cache
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return self.cache.get((_OURS, key)) or self.cache.get(key, default)
+
+    def __setitem__(self, key: Any, entry: Any) -> None:
+        self.cache[_OURS, key] = entry
+
+    def __contains__(self, key: object) -> bool:
+        return (_OURS, key) in self.cache or key in self.cache
+
+    def __len__(self) -> int:
+        return len(self.cache)
+
+    def pop(self, key: Any, default: Any = None) -> None:
+        self.cache.pop((_OURS, key), None)
+        self.cache.pop(key, None)
+
+    def clear(self) -> None:
+        self.cache.clear()
+
+
+_OURS = object()
+
+
 @contextmanager
-def right_fakes() -> Generator[None]:
-    """A context in which operators are traced as they are. What torch remembers is read meanwhile, not added to."""
-    remembered: Any = {} if _IS_OLD else ChainMap(_REMEMBERED, FakeTensorMode.cache)
-    with (
-        right_decompositions(),
-        patch.object(FakeTensorMode, "_dispatch_impl", _right),
-        patch.object(FakeTensorMode, "_cached_dispatch_impl", _right_or_remembered),
-        patch.object(FakeTensorMode, "cache", remembered),
-    ):
-        yield
+def right_fakes(strict: bool = False) -> Generator[None]:
+    """A context in which operators are traced as they are. What torch remembers is read meanwhile, and what we do lies
+    beside it. With `strict`, a rule of ours that raises is an error.
+    """
+    cache: Any = FakeTensorMode.cache
+    remembered: Any = {} if _IS_OLD else _Remembered(getattr(cache, "cache", cache))
+
+    def forget(key: Any) -> None:  # an object whose address is in the key is gone
+        remembered.pop(key, None)
+
+    token = _is_strict.set(strict)
+    try:
+        with (
+            right_decompositions(),
+            patch.object(FakeTensorMode, "_dispatch_impl", _right),
+            patch.object(FakeTensorMode, "_cached_dispatch_impl", _right_or_remembered),
+            patch.object(FakeTensorMode, "cache", remembered),
+            patch.object(_fake_tensor, "evict_fake_tensor_cache_key", forget),
+        ):
+            yield
+    finally:
+        _is_strict.reset(token)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import torch
 from torch._ops import OpOverload
-from torch._prims_common import is_non_overlapping_and_dense_or_false
+from torch._prims_common import is_non_overlapping_and_dense_or_false, suggest_memory_format
 from torch.fx.experimental.symbolic_shapes import guard_or_false, statically_known_true
 
 Given: TypeAlias = Mapping[str, Any]
@@ -37,21 +37,33 @@ def _is_doubtful(result: Any) -> bool:
     return isinstance(result, torch.Tensor) and any(type(n) is int and n < 2 for n in result.shape)
 
 
-def laid_out(result: Any, layout: Layout, given: Given) -> Any:
-    """The results with this layout."""
+def has_no_elements(t: torch.Tensor) -> bool:
+    return any(_is_same(n, 0) for n in t.shape)
+
+
+def laid_out(operator: Any, result: Any, layout: Layout, given: Given) -> Any:
+    """The results of an operator with this layout; views stay views."""
     if isinstance(result, (tuple, list)):
-        return tuple(laid_out(t, layout, given) for t in result)  # pyright: ignore
+        return tuple(laid_out(operator, t, layout, given) for t in result)  # pyright: ignore
     if not isinstance(result, torch.Tensor) or not result.dim():
         return result  # a loss, for one, whose operator has a result of each element too
     if any(isinstance(t, torch.Tensor) and t.layout is not torch.strided for t in (result, *given.values())):
         return result
-    return with_strides(result, layout(result, given))
+    strides = layout(result, given)
+    if not operator.is_view:
+        return with_strides(result, strides)
+    same = all(map(_is_same, result.stride(), strides))
+    return result if same else result.as_strided(result.shape, strides, result.storage_offset())
 
 
 def with_strides(result: torch.Tensor, strides: Strides) -> torch.Tensor:
     """`result`, or a tensor like it with these strides: a result may have numbers that are known."""
     same = len(strides) == result.dim() and all(map(_is_same, result.stride(), strides))
     return result if same else result.new_empty_strided(result.shape, strides)
+
+
+def same_strides(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.dim() == b.dim() and all(map(_is_same, a.stride(), b.stride()))
 
 
 def _is_same(a: Any, b: Any) -> bool:
@@ -65,7 +77,7 @@ def iterated(shape: Sequence[Any], operands: Sequence[Any]) -> Strides:
     tensors = [t for t in operands if isinstance(t, torch.Tensor) and t.dim()]
     if tensors and len(tensors) == len(operands) and all(_has_shape(t, shape) for t in tensors):
         if all(t.is_contiguous() for t in tensors):
-            return _in_order(shape)
+            return in_order(shape)
         if all(t.is_contiguous(memory_format=torch.channels_last) for t in tensors):
             return _dense(shape, (1, 3, 2, 0), least=1)
         first = tensors[0].stride()
@@ -85,7 +97,7 @@ def _dense(shape: Sequence[Any], order: Sequence[int], least: int) -> Strides:
     return strides
 
 
-def _in_order(shape: Sequence[Any]) -> Strides:
+def in_order(shape: Sequence[Any]) -> Strides:
     return _dense(shape, range(len(shape) - 1, -1, -1), least=1)
 
 
@@ -145,41 +157,68 @@ def _as(name: str) -> Layout:
         x, order = given[name], given.get("memory_format")
         if order not in (None, torch.preserve_format) or not _has_shape(x, result.shape):
             return result.stride()
-        return _like(x)
+        return like(x)
 
     return layout
 
 
-def _like(x: torch.Tensor) -> Strides:
+def like(x: torch.Tensor) -> Strides:
     return x.stride() if is_non_overlapping_and_dense_or_false(x) else _ordered(x.shape, [x.stride()])
 
 
-def _contiguous(result: Any, given: Given) -> Strides:
-    return _in_order(result.shape)
-
-
 def _viewed(result: Any, given: Given) -> Strides:
-    """As ATen's `computeStride` has them: runs of elements that lie evenly in memory are cut anew; a dim of one element
-    goes on from the dims after it, and the run goes on over it.
+    """As ATen's `computeStride`: dims that lie one after the other are one, and dims of size one are slower than all
+    before them.
     """
     x, shape = given["self"], result.shape
-    if not x.dim() or any(_is_same(n, 0) for n in shape):
-        return x.stride() if _has_shape(x, shape) else _in_order(shape)
-    strides: list[Any] = list(result.stride())
-    new, step, count = len(shape) - 1, x.stride(-1), 1
-    for old in reversed(range(x.dim())):
-        count = count * x.shape[old]
-        if old and (_is_same(x.shape[old - 1], 1) or _is_same(x.stride(old - 1), count * step)):
+    if not x.dim():
+        return [1] * len(shape)
+    if has_no_elements(x):
+        return x.stride() if _has_shape(x, shape) else in_order(shape)
+    strides: list[Any] = [None] * len(shape)
+    d = len(shape) - 1
+    base, count, made = x.stride(-1), 1, 1
+    for at in reversed(range(x.dim())):
+        count = count * x.shape[at]
+        if at and (_is_same(x.shape[at - 1], 1) or _is_same(x.stride(at - 1), count * base)):
             continue
-        taken: Any = 1
-        while new >= 0 and (not _is_same(taken, count) or _is_same(shape[new], 1)):
-            strides[new] = taken * step
-            taken = taken * shape[new]
-            new -= 1
-        if not _is_same(taken, count):
+        while d >= 0 and (not at or _is_same(shape[d], 1) or not _is_same(made, count)):
+            strides[d] = made * base
+            made = made * shape[d]
+            d -= 1
+        if at and not _is_same(made, count):
             return result.stride()
-        step, count = x.stride(old - 1), 1
+        if at:
+            base, count, made = x.stride(at - 1), 1, 1
     return strides
+
+
+def _expanded(result: Any, given: Given) -> Strides:
+    """As ATen's `inferExpandGeometry`: what a new dim of size one has does not come from x."""
+    x, shape = given["self"], result.shape
+    new = len(shape) - x.dim()
+    strides: list[Any] = [0] * len(shape)
+    for d in reversed(range(len(shape) if x.dim() else 0)):
+        if d >= new:
+            strides[d] = x.stride(d - new) if _is_same(x.shape[d - new], shape[d]) else 0
+        elif _is_same(shape[d], 1):
+            strides[d] = shape[d + 1] * strides[d + 1]
+    return strides
+
+
+def _contiguous(result: Any, given: Given) -> Strides:
+    return in_order(result.shape)
+
+
+def _in_format(result: Any, given: Given) -> Strides:
+    """Of images whose channels are the fastest on CPUs, so are the results; all else is contiguous."""
+    x = given.get("input", given.get("self"))
+    if result.device.type != "cpu":
+        return result.stride()
+    if x.dim() != result.dim():
+        return in_order(result.shape)
+    order = {torch.channels_last: (1, 3, 2, 0), torch.channels_last_3d: (1, 4, 3, 2, 0)}.get(suggest_memory_format(x))
+    return in_order(result.shape) if order is None else _dense(result.shape, order, least=1)
 
 
 def _by(function: Callable[[Given], torch.Tensor]) -> Layout:
@@ -197,16 +236,24 @@ def _if_complex(complex_layout: Layout) -> Layout:
     return layout
 
 
+def _turned(given: Given) -> torch.Tensor:
+    x, k, dims = given["self"], given.get("k", 1) % 4, given.get("dims", (0, 1))
+    if not k:
+        return x.clone(memory_format=torch.contiguous_format)
+    turned = x.flip(dims if k == 2 else [dims[k % 3]])
+    return turned if k == 2 else turned.transpose(*dims)
+
+
 def _dropped(result: Any, given: Given) -> Strides:
     """A mask is as the input, which is multiplied by it; in inference there is none."""
     x = given["input"]
-    kept = torch.empty_like(x).as_strided(x.shape, _like(x))
+    kept = torch.empty_like(x).as_strided(x.shape, like(x))
     return kept.stride() if result.dtype == torch.bool else iterated(x.shape, [x, kept])
 
 
 def _log_sigmoid(result: Any, given: Given) -> Strides:
     if result.device.type == "cpu":
-        return _in_order(result.shape)
+        return in_order(result.shape)
     return iterated(result.shape, [given["self"]]) if result.dim() == given["self"].dim() else result.stride()
 
 
@@ -247,6 +294,12 @@ _LAYOUTS: dict[str, Layout] = {
     **dict.fromkeys(("binary_cross_entropy_backward", "huber_loss", "_prelu_kernel"), _as("self")),
     **dict.fromkeys(("log_sigmoid_backward",), _as("grad_output")),
     **dict.fromkeys(("_log_softmax", "masked_fill", "renorm", "tril", "triu", "diag_embed", "pow.Scalar"), _contiguous),
+    **dict.fromkeys(("grid_sampler_2d", "grid_sampler_3d"), _contiguous),
+    **dict.fromkeys(("native_batch_norm", "_native_batch_norm_legit", "native_group_norm"), _in_format),
+    **dict.fromkeys(("_batch_norm_with_update", "_native_batch_norm_legit_no_training"), _in_format),
+    **dict.fromkeys(("max_unpool2d", "replication_pad3d"), _in_format),
+    **dict.fromkeys(("native_layer_norm", "normal.Tensor_Tensor", "normal.Tensor_float"), _contiguous),
+    **dict.fromkeys(("normal.float_Tensor",), _contiguous),
     **dict.fromkeys(("amax", "amin", "sum.dim_IntList", "prod.dim_int", "linalg_vector_norm"), _contiguous),
     **dict.fromkeys(("var.correction", "var_mean.correction", "norm.ScalarOpt_dim"), _contiguous),
     **dict.fromkeys(("mse_loss_backward", "smooth_l1_loss_backward", "huber_loss_backward"), _contiguous),
@@ -256,10 +309,15 @@ _LAYOUTS: dict[str, Layout] = {
     "rsub.Tensor": _of("other", "self"),
     "native_dropout": _dropped,
     "log_sigmoid_forward": _log_sigmoid,
+    "glu": _by(lambda g: torch.mul(*g["self"].chunk(2, g.get("dim", -1)))),
+    "rot90": _by(_turned),
+    "addr": lambda result, g: iterated(
+        result.shape, [g["self"].expand(result.shape), g["vec1"].unsqueeze(-1), g["vec2"]]
+    ),
     "ldexp": _by(lambda g: torch.mul(g["self"], torch.pow(2.0, g["other"]))),
     "native_dropout_backward": _by(lambda g: g["grad_output"] * g["mask"] * 2.0),
     "isinf": _by(lambda g: torch.abs(g["self"]) == 1.0),
-    "binary_cross_entropy_with_logits": _by(lambda g: 1 - g["target"]),
+    "binary_cross_entropy_with_logits": _as("target"),
     "soft_margin_loss": _by(lambda g: torch.neg(g["self"])),
     "soft_margin_loss_backward": _by(lambda g: torch.mul(g["target"], torch.mul(torch.neg(g["target"]), g["self"]))),
 }
@@ -275,9 +333,9 @@ _OF_ALL = frozenset(
 """Whose strides torch says wrongly without dims of size one or zero, too."""
 _DOUBTFUL: dict[Any, Layout] = {
     **dict.fromkeys((_aten.view.default, _aten._unsafe_view.default, _aten._reshape_alias.default), _viewed),
+    _aten.expand.default: _expanded,
     **dict.fromkeys((_aten.clone.default, _aten._conj_physical.default), _as("self")),
     _aten.abs.default: _if_complex(_as("self")),
-    _aten.native_layer_norm.default: _contiguous,
 }
 """Whose strides torch says rightly but of dims of size one or zero."""
 _OF_OTHERS = frozenset({"positive", "isfinite", "mvlgamma"})

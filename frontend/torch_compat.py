@@ -38,8 +38,6 @@ from torch.fx import _symbolic_trace
 from torch.nn.modules import module as _module_names
 from torch.utils._python_dispatch import _disable_current_modes
 
-from .fake_kernels import right_fakes
-
 # Their `patch` is installed at run time.
 functorch_config: Any = _functorch_config
 # Not all of their names are declared.
@@ -374,7 +372,7 @@ def aot_compile(
     if isinstance(backward, CacheableCompiler):
         keep = CacheableCompiler(OutputCode, keep)  # pyright: ignore[reportArgumentType]
     tensorify = _tensorify_joint_graphs(graph_compile.tensorify_python_scalars)
-    with patch.object(graph_compile, "tensorify_python_scalars", tensorify), right_fakes():
+    with patch.object(graph_compile, "tensorify_python_scalars", tensorify):
         compiled = aot_module_simplified(
             graph,
             inputs,

@@ -37,7 +37,7 @@ def aot(
             return run(*inputs)
         called = True
         mode = FakeTensorMode(shape_env=ShapeEnv() if dynamic else None)
-        with tracing(TracingContext(mode)), right_fakes():
+        with tracing(TracingContext(mode)), right_fakes(strict=True):
             return run(*inputs)
 
     return call

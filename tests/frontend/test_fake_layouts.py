@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 import torch
+from torch._dynamo.exc import BackendCompilerFailed
 from torch._subclasses import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.nn import functional as F
 
 import lamella
+from lamella.frontend import fake_kernels, fake_layouts
 from lamella.frontend.fake_kernels import right_fakes
+
+aten: Any = torch.ops.aten
 
 ODD = torch.arange(12.0).as_strided((3, 1, 4), (4, 7, 1))
 TURNED = torch.arange(24.0).view(4, 3, 1, 2).transpose(0, 2)
 APART = torch.arange(48.0).as_strided((4, 4), (3, 12))
 EMPTY = torch.empty_strided((3, 0, 4), (1, 3, 3))
 ROW = torch.arange(4.0).view(4, 1).T
+IMAGES = torch.arange(480.0).view(2, 4, 6, 10).contiguous(memory_format=torch.channels_last)
+
+
+def batch_norm(x: torch.Tensor, mean: torch.Tensor, var: torch.Tensor) -> list[torch.Tensor]:
+    return [F.batch_norm(x, mean, var, training=training) for training in (False, True)]
+
 
 CASES: Sequence[tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = [
     (torch.zeros_like, (ODD,)),
@@ -48,6 +60,37 @@ CASES: Sequence[tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = [
     (lambda x: x.index_copy(0, torch.arange(4), x), (APART[:, :1],)),
     (lambda x: x.angle(), (APART.to(torch.complex64),)),
     (lambda x: F.layer_norm(x, (4,)), (torch.arange(24.0).as_strided((1, 2, 4), (3, 4, 1)),)),
+    (lambda x: x.view(3, 4), (torch.ones(1, 3, 4).as_strided((1, 3, 4, 1), (4, 4, 1, 4)),)),
+    (lambda x: x.view(1, 3, 4), (torch.ones(12).as_strided((1, 3, 4, 1), (4, 4, 1, 4)),)),
+    (lambda x: x.view(x.shape), (EMPTY,)),
+    (lambda x: x.view(0, 12), (EMPTY,)),
+    (lambda x: x.view(1, 1), (torch.tensor(1.0),)),
+    (lambda x: x.unflatten(-2, (-1, 3)), (torch.ones(1, 2, 6).transpose(1, 2).as_strided((1, 6, 2), (1, 1, 6)),)),
+    (lambda x: x.expand(1, 2, 4), (ROW,)),
+    (lambda x: x.expand(1, 2), (torch.tensor(1.0),)),
+    (lambda x, y: torch.einsum("aij,ajk->aik", x, y), (torch.ones(1, 2, 3), torch.ones(1, 3, 4))),
+    (F.grid_sample, (IMAGES, torch.ones(2, 6, 7, 2))),
+    (lambda x: F.layer_norm(x, (1, 4)), (ODD,)),
+    (lambda x: F.layer_norm(x, (2, 3)), (torch.ones(6).as_strided((1, 2, 3), (3, 3, 1)),)),
+    (lambda x: F.group_norm(x, 2), (torch.ones(18).as_strided((1, 6, 3), (3, 3, 1)),)),
+    (lambda x: F.group_norm(x, 2), (IMAGES,)),
+    (batch_norm, (torch.ones(5, 5, 5).transpose(0, 2), torch.ones(5), torch.ones(5))),
+    (batch_norm, (torch.ones(1, 3).T, torch.ones(1), torch.ones(1))),
+    (batch_norm, (IMAGES, torch.ones(4), torch.ones(4))),
+    (lambda x: F.pad(x, (1, 1, 1, 1, 1, 1), "replicate"), (IMAGES,)),
+    (lambda x, y: F.max_unpool2d(x, y, 2), (IMAGES, IMAGES.long() % 240)),
+    (lambda x: F.glu(x, 2), (ODD,)),
+    *((lambda x, k=k: x.rot90(k, (1, -1)), (ODD,)) for k in range(4)),
+    (lambda x: aten.index.Tensor(x, [torch.empty(0, dtype=torch.int64)]), (TURNED,)),
+    (lambda x, y: torch.normal(x, y), (TURNED, TURNED)),
+    (lambda x, y, z: torch.addr(x, y, z), (torch.ones(0, 5).T, torch.ones(5), torch.ones(0))),
+    (
+        lambda x, y, w: F.binary_cross_entropy_with_logits(x, y, w, reduction="none"),
+        (torch.ones(1, 5), torch.ones(5).as_strided((1, 5), (0, 1)), torch.ones(5)),
+    ),
+    (lambda x: x.roll(2), (EMPTY,)),
+    (lambda x: x.roll(-1, 0), (EMPTY,)),
+    (lambda x: x.roll((1, 1), (0, 2)), (EMPTY,)),
     (lambda x: (x * 2, (x * 2).mT), (ODD,)),
     (lambda x: x.add_(1) * 2, (ODD,)),
     (lambda x, y: torch.div(x, y, rounding_mode="floor"), (torch.ones(4, 3), torch.ones(3, 4).T)),
@@ -69,18 +112,120 @@ def strides(results: Any) -> list[tuple[int, ...]]:
     return [t.stride() for t in ([results] if isinstance(results, torch.Tensor) else results)]
 
 
+def hints(results: Any) -> list[tuple[int, ...]]:
+    """Strides, of symbols those of the examples."""
+    return [tuple(s.node.hint if isinstance(s, torch.SymInt) else s for s in stride) for stride in strides(results)]
+
+
 def copy(t: torch.Tensor) -> torch.Tensor:
     return torch.empty_strided(t.shape, t.stride(), dtype=t.dtype).copy_(t)
 
 
-@pytest.mark.parametrize(("f", "args"), CASES)
-def test_fake_tensors(f: Callable[..., Any], args: tuple[torch.Tensor, ...]) -> None:
-    expected = f(*map(copy, args))
-    mode = FakeTensorMode()
+def faked(f: Callable[..., Any], args: Sequence[torch.Tensor], dynamic: bool, device: str = "cpu") -> Any:
+    """The result for fake tensors that lie on the device as these do."""
+    mode = FakeTensorMode(shape_env=ShapeEnv() if dynamic else None)
     given = [mode.from_tensor(copy(t)) for t in args]
-    with right_fakes(), mode:
-        found = f(*given)
-    assert strides(found) == strides(expected)
+    with right_fakes(strict=True), mode:
+        return f(*(torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device) for t in given))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(("f", "args"), CASES)
+def test_fake_tensors(f: Callable[..., Any], args: tuple[torch.Tensor, ...], dynamic: bool) -> None:
+    expected = f(*map(copy, args))
+    assert hints(faked(f, args, dynamic)) == strides(expected)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_fake_tensors_of_a_gpu(dynamic: bool) -> None:
+    square, empty = torch.arange(9).view(3, 3) % 2, torch.empty_strided((0, 0, 0), (2, 2, 2))
+    for f, args, expected in [
+        (lambda x, i: aten.index.Tensor(x, [i, i.T]), (torch.ones(4, 5), square), (3, 1)),
+        (lambda x, i: aten.index.Tensor(x, [i.T, i.T]), (torch.ones(4, 5), square), (1, 3)),
+        (lambda x: x.roll(-1, 0), (empty,), (1, 1, 1)),
+        (
+            lambda x: x.roll(1, 1),
+            (torch.ones(2, 3, 4, 5).contiguous(memory_format=torch.channels_last),),
+            (60, 20, 5, 1),
+        ),
+    ]:
+        assert hints(faked(f, args, dynamic, "cuda")) == [expected]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: torch.unique_consecutive(x, dim=-1, return_counts=True),
+        lambda x: torch.unique(x, dim=-1, return_counts=True),
+    ],
+)
+def test_unique_rows_of_a_dim_from_the_end(f: Callable[..., Any]) -> None:
+    x = torch.tensor([[1, 1, 0], [2, 2, 2]])
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        found = torch.compile(f, backend="lamella", fullgraph=True)(x)
+    assert all(map(torch.equal, found, f(x)))
+
+
+def test_views_stay_views() -> None:
+    x = torch.ones(12).as_strided((1, 3, 4, 1), (4, 4, 1, 4))
+    with right_fakes(strict=True), FakeTensorMode():
+        t = torch.empty_strided(x.shape, x.stride())
+        assert t.view(1, 3, 4).untyped_storage()._cdata == t.untyped_storage()._cdata
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x.view(1, 3, 4).mul_(2)
+
+    ours, theirs = copy(x), copy(x)
+    found, expected = torch.compile(f, backend="lamella")(ours), f(theirs)
+    assert found.stride() == expected.stride() and found.data_ptr() == ours.data_ptr()
+    torch.testing.assert_close(ours, theirs)
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    def rule(result: Any, given: Any) -> Any:
+        raise TypeError("a rule is broken")
+
+    monkeypatch.setitem(fake_kernels._MENDS, torch.ops.aten.sin.default, rule)
+    monkeypatch.setitem(fake_layouts._LAYOUTS, "add.Tensor", rule)
+    fake_layouts._layout_of.cache_clear()
+    yield
+    fake_layouts._layout_of.cache_clear()
+
+
+def test_a_broken_rule_fails_no_program(
+    broken: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAMELLA_STRICT", "0")
+    caplog.set_level(logging.DEBUG, "lamella")
+    found = lamella.compile(lambda x: (x + 1).sin(), options={"cache": False})(torch.ones(3))
+    torch.testing.assert_close(found, torch.ones(3).add(1).sin())
+    said = [r.getMessage() for r in caplog.records if "rule" in r.getMessage()]
+    assert any("aten.add.Tensor" in line for line in said) and any("aten.sin.default" in line for line in said)
+    assert not [r for r in caplog.records if r.levelno > logging.INFO]
+
+
+def test_a_broken_rule_is_an_error_where_bugs_are(broken: None) -> None:
+    with pytest.raises(BackendCompilerFailed, match=r"the rule of aten\.add\.Tensor failed"):
+        lamella.compile(lambda x: x + 1, options={"strict": True, "cache": False})(torch.ones(3))
+
+
+def test_what_is_remembered_goes_with_what_torch_remembers() -> None:
+    def remembered() -> int:
+        mode = FakeTensorMode()
+        with right_fakes(strict=True), mode:
+            torch.empty_strided((3, 1, 4), (4, 7, 1)).add(1)
+            return len(FakeTensorMode.cache)
+
+    FakeTensorMode.cache_clear()
+    once = remembered()
+    assert once and remembered() == once
+    FakeTensorMode.cache_clear()
+    assert not FakeTensorMode.cache
+    assert remembered() == once
+    with right_fakes():
+        FakeTensorMode.cache_clear()
+    assert not FakeTensorMode.cache
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
