@@ -81,3 +81,51 @@ def test_memory_of_a_symbolic_size() -> None:
     with right_fakes(), mode:
         whole = torch.empty(0).set_(x.untyped_storage())
     assert whole.shape == x.shape and whole.stride() == (1,)
+
+
+X = torch.arange(20.0).view(4, 5)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    ("f", "source", "wrong"),
+    [
+        (lambda x, s: x.slice_scatter(s, 0, 1, 3), (2, 5), [(1, 5), (3, 5), (2, 1), (5,)]),
+        (lambda x, s: x.select_scatter(s, 0, 1), (5,), [(1,), (4,)]),
+        (lambda x, s: x.diagonal_scatter(s, 1), (4,), [(1,), (3,), (5,)]),
+        (lambda x, s: x.as_strided_scatter(s, (2, 2), (1, 5)), (2, 2), [(2, 1), (2, 3)]),
+    ],
+)
+def test_what_is_written_must_have_the_sizes_of_the_part(
+    f: Callable[..., Any], source: tuple[int, ...], wrong: list[tuple[int, ...]], dynamic: bool
+) -> None:
+    compiled = torch.compile(f, backend="lamella", dynamic=dynamic)
+    for sizes in (*wrong[:1], source, *wrong):  # first, and where right ones are compiled
+        values = torch.ones(sizes)
+        if sizes == source:
+            torch.testing.assert_close(compiled(X, values), f(X, values))
+            continue
+        with pytest.raises(RuntimeError):
+            f(X, values)
+        with pytest.raises(RuntimeError, match=r"expected src to have|same size|must match|[Ss]ource|to be equal"):
+            compiled(X, values)
+
+
+@pytest.mark.parametrize("name", ["index_copy", "index_add", "index_reduce"])
+@pytest.mark.parametrize(
+    ("index", "source"),
+    [
+        (torch.tensor([0, 1]), torch.ones(2, 5, dtype=torch.float64)),
+        (torch.tensor([0.0, 1.0]), torch.ones(2, 5)),
+        (torch.tensor([0, 1]), torch.ones(2, 4)),
+        (torch.tensor([0, 1]), torch.ones(2, 1)),
+    ],
+)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_what_is_written_at_an_index(name: str, index: torch.Tensor, source: torch.Tensor, dynamic: bool) -> None:
+    rest = ("prod",) if name == "index_reduce" else ()
+    with pytest.raises((RuntimeError, IndexError)):
+        getattr(X, name)(0, index, source, *rest)
+    compiled = torch.compile(lambda x, i, s: getattr(x, name)(0, i, s, *rest), backend="lamella", dynamic=dynamic)
+    with pytest.raises((RuntimeError, IndexError)):
+        compiled(X, index, source)
