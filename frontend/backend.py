@@ -39,6 +39,7 @@ from .torch_compat import (
     with_effects,
     written_versions,
 )
+from .unread_graphs import are_read, printed_if_read
 
 # What only a graph that is compiled needs is imported then: one that AOTAutograd has in its cache needs no IR.
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class Backend:
         compilers = [self.compiler(kind, names, state) for kind in ("forward", "backward", "inference")]
 
         def compile() -> Callable[..., Any]:
-            with right_fakes(self.options.strict):
+            with right_fakes(self.options.strict), printed_if_read():
                 return aot_compile(graph, example_inputs, *compilers, partition=self.partition)
 
         count, self.parting = self.graphs, False
@@ -164,7 +165,9 @@ class Backend:
             # assumed of floats: it looks whether sizes are right.
             asked = replace(self.options, timing=False)
             self.assumed = assumed_floats()
-            tag = hashlib.sha256(f"{self.version}|{asked!r}|{self.assumed}".encode()).hexdigest()[:32]
+            # What is kept has the graphs as text where they are read, which the next process logs.
+            key = f"{self.version}|{asked!r}|{self.assumed}|{are_read()}"
+            tag = hashlib.sha256(key.encode()).hexdigest()[:32]
             with cached(f"lamella-{tag}"):
                 return entry(compile, graph.forward, example_inputs, says_all(graph))
         except NotFunctional as error:
