@@ -15,6 +15,7 @@ from torch._functorch import partitioners as _partitioners
 from torch._functorch.compile_utils import raise_getitems
 from torch._guards import detect_fake_mode
 from torch.fx import Graph, GraphModule, Node
+from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils.checkpoint import CheckpointPolicy
 
@@ -144,7 +145,8 @@ class JointGraph:
         if self._recomputes and self._replays:
             forward, backward = partitioners.functionalize_rng_ops(self.module, forward, backward, len(symbols))
         without_states(forward)
-        backward = partitioners.reordering_to_mimic_autograd_engine(backward)
+        # torch makes a module with Python code of that; nobody calls it, as of the forward
+        backward = _LazyGraphModule.from_graphmodule(partitioners.reordering_to_mimic_autograd_engine(backward))
         halves = (raise_getitems(forward), raise_getitems(backward))
         thread = getattr(partitioners, "thread_graphsafe_rng_from_hops", None)
         if thread is not None:

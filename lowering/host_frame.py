@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     LocationAttr,
     StringAttr,
-    SymbolRefAttr,
     TensorType,
     UnitAttr,
     f64,
@@ -36,6 +35,7 @@ from ..dialects.expr import Dim
 from ..dialects.llvm_ext import PTR, ConstantOp, ZeroOp
 from .address import KernelError, LaneIndex, evaluate, relation
 from .llvm_builder import FunctionBuilder, Num
+from .llvm_properties import address_of
 
 # name: result and arguments; p pointer, l i64, i i32, d double, v nothing
 EXTERNALS: dict[str, str] = {
@@ -334,7 +334,7 @@ class Frame:
                 value=data,
             )
         name = known.sym_name.data
-        return self.b.pure(llvm.AddressOfOp, (), PTR, {"global_name": SymbolRefAttr(name)}, key=name)
+        return self.b.pure(llvm.AddressOfOp, (), PTR, address_of(name))
 
     def array(self, dims: Sequence[Dim]) -> SSAValue:
         """The address of i64s: a constant table, or words of the frame filled here."""
@@ -352,7 +352,7 @@ class Frame:
         """The address of what `name` is given as when the code is loaded."""
         if name not in self.externals:
             self.externals[name] = llvm.GlobalOp(i8, name, "external")
-        return self.b.pure(llvm.AddressOfOp, (), PTR, {"global_name": SymbolRefAttr(name)}, key=name)
+        return self.b.pure(llvm.AddressOfOp, (), PTR, address_of(name))
 
     # --------------------------------------------------------------------------------------------------------- objects
 

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import SymbolRefAttr, i64
+from xdsl.dialects.builtin import i64
 from xdsl.ir import Block, SSAValue
 
 from ..dialects import host
 from ..dialects.llvm_ext import PTR
 from .host_frame import Frame
 from .host_gil import released
+from .llvm_properties import address_of
 
 HEADER = 4
 """Words of a context before the kernel's arguments."""
@@ -72,7 +73,7 @@ class Together:
             return data(key)
         if isinstance(key, str):
             name = f"{key}.prepare"
-            return self.frame.b.pure(llvm.AddressOfOp, (), PTR, {"global_name": SymbolRefAttr(name)}, key=name)
+            return self.frame.b.pure(llvm.AddressOfOp, (), PTR, address_of(name))
         return self.frame.number(key)
 
 

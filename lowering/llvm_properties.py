@@ -122,6 +122,11 @@ def gep_index(index: int, element: Attribute) -> Properties:
 
 
 @cache
+def address_of(name: str) -> Properties:
+    return {"global_name": SymbolRefAttr(name)}
+
+
+@cache
 def memory_access(alignment: int) -> Properties:
     return {"alignment": IntegerAttr(alignment, i64), "ordering": _ORDERING}
 

@@ -24,7 +24,6 @@ from xdsl.dialects.builtin import (
     IntegerType,
     LocationAttr,
     StringAttr,
-    SymbolRefAttr,
     UnitAttr,
     i32,
     i64,
@@ -40,6 +39,7 @@ from .address import evaluate
 from .halves_apart import only_bf16
 from .kernel_body import KernelBody, Side
 from .llvm_builder import FunctionBuilder, Num
+from .llvm_properties import address_of
 from .schedule_kernel import GRAIN, whole_work
 from .schedule_memory import chosen_before
 
@@ -306,7 +306,7 @@ def _prepare_function(kernel: KernelOp, grain: Any) -> llvm.FuncOp:
 
 
 def _address(b: FunctionBuilder, name: str) -> SSAValue:
-    return b.pure(llvm.AddressOfOp, (), PTR, {"global_name": SymbolRefAttr(name)}, key=name)
+    return b.pure(llvm.AddressOfOp, (), PTR, address_of(name))
 
 
 def _call_body(b: FunctionBuilder, context: SSAValue, lo: SSAValue, hi: SSAValue) -> SSAValue:

@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.utils.checkpoint import checkpoint
 
 from lamella.frontend import partition
@@ -58,6 +59,21 @@ def gradients(run: Any, parameters: Sequence[torch.Tensor], *inputs: torch.Tenso
 def compiled(module: Any, **options: Any) -> Any:
     torch._dynamo.reset()
     return torch.compile(module, backend="lamella", options={"cache": False, **options})
+
+
+def test_no_half_is_compiled_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    halves: list[bool] = []
+    split = JointGraph.split
+
+    def noting(*given: Any) -> Any:
+        parts = split(*given)
+        halves.extend(isinstance(part, _LazyGraphModule) and part._needs_recompile() for part in parts)
+        return parts
+
+    monkeypatch.setattr(JointGraph, "split", noting)
+    module, x = model(), torch.randn(2, 5, 32, requires_grad=True)
+    gradients(compiled(module), list(module.parameters()), x)
+    assert halves == [True, True]
 
 
 @pytest.mark.parametrize("budget", [None, 0.5, 0.0])
