@@ -80,7 +80,7 @@ class AtenChooseProducts(ModulePass):
         measured = op.attributes.get(MEASURED)
         known = dict(measured.data) if isinstance(measured, DictionaryAttr) else {}
         told: Counter[str] = Counter()
-        memory: dict[Block, EagerMemory] = {}
+        memory = _Memory(hints)
         for p in products:
             if is_generated(p.op):
                 continue  # it is a part of attention
@@ -100,9 +100,9 @@ class AtenChooseProducts(ModulePass):
         target: CpuTarget,
         hints: Hints,
         known: Mapping[str, Attribute],
-        memory: dict[Block, EagerMemory],
+        memory: _Memory,
     ) -> tuple[str, str]:
-        """The way of `WAYS` in which a product is computed, and why. `memory` of the blocks is filled."""
+        """The way of `WAYS` in which a product is computed, and why."""
         if self.choose == "widened":
             return ("widened" if may_widen(p) else "ATen"), "as all are to be"
         wide: str | None = None
@@ -122,21 +122,42 @@ class AtenChooseProducts(ModulePass):
             why = reason_on_gpu(p, GpuTarget.from_name(self.gpu))
         else:
             why, wide = reason_to_generate(p, target, hints.size), product_in_f32(p, target, hints.size)
-            if wide is not None and why is not None and not _fits(p, hints, memory):
+            if wide is not None and why is not None and not memory.admits(p):
                 wide = None
         if wide is not None:
             return "widened", wide
         return ("generated", why) if why is not None else ("ATen", UNKNOWN)
 
 
-def _fits(p: Product, hints: Hints, memory: dict[Block, EagerMemory]) -> bool:
-    """Whether there is memory for the factors and the result in f32, as eager's peak goes."""
-    block = p.op.parent
-    assert block is not None
-    if block not in memory:
-        memory[block] = EagerMemory(block, hints)
-    b, m, n, k = p.sizes(hints.size)
-    return memory[block].admits(p.op, F32 * b * (m * k + k * n + m * n))
+class _Memory:
+    """Whether there is memory for factors and results in f32, as eager's peak goes: for all products of a block that
+    are alike, or for none, so that layers stay alike wherever they stand (`repeats`).
+    """
+
+    def __init__(self, hints: Hints) -> None:
+        self._hints = hints
+        self._admitted: dict[Block, dict[object, bool]] = {}
+
+    def admits(self, p: Product) -> bool:
+        block = p.op.parent
+        assert block is not None
+        if block not in self._admitted:
+            self._admitted[block] = self._of(block)
+        return self._admitted[block][_alike(p)]
+
+    def _of(self, block: Block) -> dict[object, bool]:
+        eager = EagerMemory(block, self._hints)
+        found: dict[object, bool] = {}
+        for p in filter(None, map(product_of, block.ops)):
+            b, m, n, k = p.sizes(self._hints.size)
+            fits = eager.admits(p.op, F32 * b * (m * k + k * n + m * n))
+            found[_alike(p)] = found.get(_alike(p), True) and fits
+        return found
+
+
+def _alike(p: Product) -> object:
+    """What products of layers that are alike have in common."""
+    return p.op.name, tuple(v.type for v in (*p.op.operands, *p.op.results))
 
 
 def may_widen(p: Product | AttentionCall | Convolution) -> bool:

@@ -16,7 +16,7 @@ OVER = 1.1
 """The part of eager's peak that a program may hold at once."""
 
 FEW = 1 << 20
-"""Bytes that nobody counts."""
+"""Bytes beside that, which nobody counts."""
 
 
 class EagerMemory:
@@ -38,4 +38,4 @@ class EagerMemory:
 
     def admits(self, op: Operation, more: int) -> bool:
         """Whether there may be as many bytes more while `op` is computed."""
-        return more <= FEW or self._alive[self._step[op]] + more <= OVER * max(self._alive)
+        return self._alive[self._step[op]] + more <= OVER * max(self._alive) + FEW

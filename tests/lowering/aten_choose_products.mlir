@@ -127,6 +127,34 @@ func.func @main(%x: !sym.t<[1024, 768], bf16>, %w: !sym.t<[768, 3072], bf16>, %y
 
 // -----
 
+// Of products that are alike, all or none are: what stands in layers has the same way in each. The second is computed where there
+// is no memory.
+
+// CHECK-LABEL: lamella.decisions
+// CHECK-SAME: "aten.mm bf16*bf16->bf16 1x1024x3072x768 kn plain: a kernel, ATen has no instructions for halves there (x2)"
+func.func @main(%x: !sym.t<[1024, 768], bf16>, %v: !sym.t<[768, 3072], bf16>, %w: !sym.t<[768, 3072], bf16>, %y: !sym.t<[4096, 4096], bf16>) -> (!sym.t<[1024, 3072], bf16>, !sym.t<[1024, 3072], bf16>, !sym.t<[4096], bf16>) {
+  %0 = aten.mm(%x, %v) : (!sym.t<[1024, 768], bf16>, !sym.t<[768, 3072], bf16>) -> !sym.t<[1024, 3072], bf16>
+  %a = aten.cumsum(%y, 0) : (!sym.t<[4096, 4096], bf16>) -> !sym.t<[4096, 4096], bf16>
+  %1 = aten.mm(%x, %w) : (!sym.t<[1024, 768], bf16>, !sym.t<[768, 3072], bf16>) -> !sym.t<[1024, 3072], bf16>
+  %b = aten.sum.dim_IntList(%a, [0]) : (!sym.t<[4096, 4096], bf16>) -> !sym.t<[4096], bf16>
+  func.return %0, %1, %b : !sym.t<[1024, 3072], bf16>, !sym.t<[1024, 3072], bf16>, !sym.t<[4096], bf16>
+}
+
+// -----
+
+// Of a program of few bytes nobody counts a MiB beside eager's peak.
+
+// CHECK-LABEL: lamella.decisions
+// CHECK-SAME: "aten.mm bf16*bf16->bf16 1x384x512x128 kn plain: in f32, the library has instructions for f32 alone there"
+func.func @main(%x: !sym.t<[384, 128], bf16>, %w: !sym.t<[128, 512], bf16>, %y: !sym.t<[1024, 512], bf16>) -> (!sym.t<[384, 512], bf16>, !sym.t<[512], bf16>) {
+  %a = aten.cumsum(%y, 0) : (!sym.t<[1024, 512], bf16>) -> !sym.t<[1024, 512], bf16>
+  %b = aten.sum.dim_IntList(%a, [0]) : (!sym.t<[1024, 512], bf16>) -> !sym.t<[512], bf16>
+  %0 = aten.mm(%x, %w) : (!sym.t<[384, 128], bf16>, !sym.t<[128, 512], bf16>) -> !sym.t<[384, 512], bf16>
+  func.return %0, %b : !sym.t<[384, 512], bf16>, !sym.t<[512], bf16>
+}
+
+// -----
+
 // Vectors of 256 bits take half as many rows. Where ATen has no instructions for halves, it is called with f32 if there
 // is much to do for each element; else, and where a factor is large, a kernel converts as it reads.
 
