@@ -23,8 +23,14 @@ from torch._refs.linalg import vector_norm
 from torch._subclasses import FakeTensorMode
 from torch._subclasses import fake_impls as _fake_impls
 from torch._subclasses import fake_tensor as _fake_tensor
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, guard_or_false, guard_or_true
+from torch.fx.experimental.symbolic_shapes import (
+    GuardOnDataDependentSymNode,
+    free_unbacked_symbols,
+    guard_or_false,
+    guard_or_true,
+)
 
+from .fake_branches import right_branches
 from .fake_layouts import (
     Given,
     has_no_elements,
@@ -219,8 +225,17 @@ def _part_by(view: Any) -> Callable[[dict[str, Any]], None]:
 
 
 def _check_copied(given: dict[str, Any]) -> None:
-    if given["self"].dtype != given["source"].dtype or given["index"].dtype != torch.int64:
+    x, source, index = given["self"], given["source"], given["index"]
+    if x.dtype != source.dtype or index.dtype != torch.int64:
         raise RuntimeError("index_copy_(): expected self and source of one dtype, and an index of int64")
+    ours, theirs = list(x.shape), list(source.shape)
+    if ours and theirs and len(ours) != len(theirs):
+        raise RuntimeError("index_copy_(): expected self and source of as many dims")
+    places = theirs.pop(given["dim"]) if theirs else 1
+    if ours:
+        del ours[given["dim"]]
+    if len(ours) != len(theirs) or not all(map(_is_equal, (*ours, places), (*theirs, index.numel()))):
+        raise RuntimeError("index_copy_(): expected source to have the sizes of self, but as many as index along dim")
 
 
 def _check_added(given: dict[str, Any]) -> None:
@@ -267,6 +282,8 @@ def _mended(mode: Any, operator: Any, result: Any, args: Sequence[Any], keywords
         with mode:
             mended = _MENDS[operator](result, given) if operator in _MENDS else result
             return mended if layout is None else laid_out(operator, mended, layout, given)
+    except GuardOnDataDependentSymNode:  # it depends on sizes that no one knows yet
+        return result
     except Exception as error:  # a wrong stride is better than no program
         if _is_strict.get():
             raise RuleFailed(f"the rule of {operator} failed") from error
@@ -335,6 +352,7 @@ def right_fakes(strict: bool = False) -> Generator[None]:
     try:
         with (
             right_decompositions(),
+            right_branches(),
             patch.object(FakeTensorMode, "_dispatch_impl", _right),
             patch.object(FakeTensorMode, "_cached_dispatch_impl", _right_or_remembered),
             patch.object(FakeTensorMode, "cache", remembered),

@@ -13,7 +13,12 @@ from typing import Any, TypeAlias
 
 import torch
 from torch._ops import OpOverload
-from torch._prims_common import is_non_overlapping_and_dense_or_false, suggest_memory_format
+from torch._prims_common import (
+    is_channels_last_contiguous_or_false_2d,
+    is_contiguous_or_false,
+    is_non_overlapping_and_dense_or_false,
+    suggest_memory_format,
+)
 from torch.fx.experimental.symbolic_shapes import guard_or_false, statically_known_true
 
 Given: TypeAlias = Mapping[str, Any]
@@ -38,7 +43,7 @@ def _is_doubtful(result: Any) -> bool:
 
 
 def has_no_elements(t: torch.Tensor) -> bool:
-    return any(_is_same(n, 0) for n in t.shape)
+    return any(is_same(n, 0) for n in t.shape)
 
 
 def laid_out(operator: Any, result: Any, layout: Layout, given: Given) -> Any:
@@ -52,21 +57,21 @@ def laid_out(operator: Any, result: Any, layout: Layout, given: Given) -> Any:
     strides = layout(result, given)
     if not operator.is_view:
         return with_strides(result, strides)
-    same = all(map(_is_same, result.stride(), strides))
+    same = all(map(is_same, result.stride(), strides))
     return result if same else result.as_strided(result.shape, strides, result.storage_offset())
 
 
 def with_strides(result: torch.Tensor, strides: Strides) -> torch.Tensor:
     """`result`, or a tensor like it with these strides: a result may have numbers that are known."""
-    same = len(strides) == result.dim() and all(map(_is_same, result.stride(), strides))
+    same = len(strides) == result.dim() and all(map(is_same, result.stride(), strides))
     return result if same else result.new_empty_strided(result.shape, strides)
 
 
 def same_strides(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return a.dim() == b.dim() and all(map(_is_same, a.stride(), b.stride()))
+    return a.dim() == b.dim() and all(map(is_same, a.stride(), b.stride()))
 
 
-def _is_same(a: Any, b: Any) -> bool:
+def is_same(a: Any, b: Any) -> bool:
     return a == b if type(a) is int and type(b) is int else statically_known_true(a == b)
 
 
@@ -76,12 +81,12 @@ def iterated(shape: Sequence[Any], operands: Sequence[Any]) -> Strides:
     """
     tensors = [t for t in operands if isinstance(t, torch.Tensor) and t.dim()]
     if tensors and len(tensors) == len(operands) and all(_has_shape(t, shape) for t in tensors):
-        if all(t.is_contiguous() for t in tensors):
+        if all(map(is_contiguous_or_false, tensors)):
             return in_order(shape)
-        if all(t.is_contiguous(memory_format=torch.channels_last) for t in tensors):
+        if all(map(is_channels_last_contiguous_or_false_2d, tensors)):
             return _dense(shape, (1, 3, 2, 0), least=1)
         first = tensors[0].stride()
-        alike = all(all(map(_is_same, first, t.stride())) for t in tensors[1:])
+        alike = all(all(map(is_same, first, t.stride())) for t in tensors[1:])
         if alike and is_non_overlapping_and_dense_or_false(tensors[0]):
             return first
     return _ordered(shape, [_along(shape, t) for t in tensors])
@@ -102,14 +107,14 @@ def in_order(shape: Sequence[Any]) -> Strides:
 
 
 def _has_shape(t: Any, shape: Sequence[Any]) -> bool:
-    return isinstance(t, torch.Tensor) and t.dim() == len(shape) and all(map(_is_same, t.shape, shape))
+    return isinstance(t, torch.Tensor) and t.dim() == len(shape) and all(map(is_same, t.shape, shape))
 
 
 def _along(shape: Sequence[Any], t: torch.Tensor) -> Strides:
     """The strides of an operand along the dims of the result: 0 where it is repeated."""
     new = len(shape) - t.dim()
     dims = zip(t.shape, t.stride(), shape[new:], strict=True)
-    return [0] * new + [0 if _is_same(n, 1) and not _is_same(m, 1) else s for n, s, m in dims]
+    return [0] * new + [0 if is_same(n, 1) and not is_same(m, 1) else s for n, s, m in dims]
 
 
 def _ordered(shape: Sequence[Any], operands: Sequence[Strides]) -> Strides:
@@ -119,9 +124,9 @@ def _ordered(shape: Sequence[Any], operands: Sequence[Strides]) -> Strides:
         """1 if dim `a` is to be slower than `b`, -1 if not, 0 if no operand says it."""
         for strides in operands:
             x, y = strides[a], strides[b]
-            if _is_same(x, 0) or _is_same(y, 0):
+            if is_same(x, 0) or is_same(y, 0):
                 continue
-            if not _is_same(x, y):
+            if not is_same(x, y):
                 return -1 if _is_less(x, y) else 1
             if guard_or_false(shape[a] > shape[b]):
                 return 1
@@ -180,13 +185,13 @@ def _viewed(result: Any, given: Given) -> Strides:
     base, count, made = x.stride(-1), 1, 1
     for at in reversed(range(x.dim())):
         count = count * x.shape[at]
-        if at and (_is_same(x.shape[at - 1], 1) or _is_same(x.stride(at - 1), count * base)):
+        if at and (is_same(x.shape[at - 1], 1) or is_same(x.stride(at - 1), count * base)):
             continue
-        while d >= 0 and (not at or _is_same(shape[d], 1) or not _is_same(made, count)):
+        while d >= 0 and (not at or is_same(shape[d], 1) or not is_same(made, count)):
             strides[d] = made * base
             made = made * shape[d]
             d -= 1
-        if at and not _is_same(made, count):
+        if at and not is_same(made, count):
             return result.stride()
         if at:
             base, count, made = x.stride(at - 1), 1, 1
@@ -200,8 +205,8 @@ def _expanded(result: Any, given: Given) -> Strides:
     strides: list[Any] = [0] * len(shape)
     for d in reversed(range(len(shape) if x.dim() else 0)):
         if d >= new:
-            strides[d] = x.stride(d - new) if _is_same(x.shape[d - new], shape[d]) else 0
-        elif _is_same(shape[d], 1):
+            strides[d] = x.stride(d - new) if is_same(x.shape[d - new], shape[d]) else 0
+        elif is_same(shape[d], 1):
             strides[d] = shape[d + 1] * strides[d + 1]
     return strides
 

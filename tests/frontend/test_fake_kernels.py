@@ -119,6 +119,8 @@ def test_what_is_written_must_have_the_sizes_of_the_part(
         (torch.tensor([0.0, 1.0]), torch.ones(2, 5)),
         (torch.tensor([0, 1]), torch.ones(2, 4)),
         (torch.tensor([0, 1]), torch.ones(2, 1)),
+        (torch.tensor([0, 1]), torch.ones(3, 5)),
+        (torch.tensor([0, 1]), torch.ones(5)),
     ],
 )
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -129,3 +131,46 @@ def test_what_is_written_at_an_index(name: str, index: torch.Tensor, source: tor
     compiled = torch.compile(lambda x, i, s: getattr(x, name)(0, i, s, *rest), backend="lamella", dynamic=dynamic)
     with pytest.raises((RuntimeError, IndexError)):
         compiled(X, index, source)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    ("x", "dim", "index", "source"),
+    [
+        (X, -1, torch.tensor([3, 0]), torch.ones(4, 2)),
+        (X, 0, torch.tensor(2), torch.ones(1, 5)),
+        (torch.zeros(4), 0, torch.tensor(2), torch.ones(())),
+        (torch.zeros(()), 0, torch.tensor([0]), torch.ones(1)),
+    ],
+)
+def test_what_may_be_copied_to_an_index(
+    x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, dynamic: bool
+) -> None:
+    def f(x: torch.Tensor, i: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+        return x.index_copy(dim, i, s)
+
+    compiled = torch.compile(f, backend="lamella", dynamic=dynamic, fullgraph=True)
+    torch.testing.assert_close(compiled(x, index, source), f(x, index, source))
+
+
+def _updated(x: torch.Tensor) -> torch.Tensor:
+    i = x.nonzero().flatten() % x.shape[0]
+    return torch.zeros_like(x).index_add(0, i, x[i]).index_copy(0, i, x[i])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x[torch.nonzero(x > 0).squeeze(-1)[:, :1]].exp(),
+        lambda x: x[torch.nonzero(x > 0).flatten() % x.shape[0]].exp(),
+        lambda x: x.nonzero() // (x.nonzero().sum(-2).abs() + 1),
+        lambda x: torch.logical_xor(x.nonzero().T, x.nonzero().T > 1),
+        _updated,
+    ],
+)
+def test_sizes_from_data_are_not_asked_for(f: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Rules that ask for them fail, and with them the compilation: it is strict here."""
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        compiled = torch.compile(f, backend="lamella", fullgraph=True)
+        for x in (torch.arange(6.0).view(6, 1), torch.ones(6, 1)):
+            torch.testing.assert_close(compiled(x), f(x))
