@@ -195,7 +195,9 @@ def in_a_branch(x: Tensor, y: Tensor) -> Tensor:
             twice,
             listed,
             optional,
-            in_a_branch,
+            pytest.param(
+                in_a_branch, marks=pytest.mark.eager_part("a graph that a call takes writes to what it is given")
+            ),
         ),
     ],
     ids=lambda f: f.__name__,
