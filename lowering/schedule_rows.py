@@ -83,12 +83,13 @@ def in_rows(
     if moved is None or not all(_is_whole(d) for d in (*rows, column, r)):
         return None
     m, n, k = hints.points(rows), hints.size(column.extent), hints.size(r.extent)
-    lanes = max(1, vectors.bits // (8 * max(bytes_of(o) for o in accesses(loop.body.block.ops))))
+    read = accesses(loop.body.block.ops) or accesses(kernel.body.block.ops)  # factors may be computed from places alone
+    lanes = max(1, vectors.bits // (8 * max(map(bytes_of, read))))
     copies = max(1, min(vectors.copies, -(-n // lanes)))
     least = max(bytes_of(o) for o in moved) * k * lanes if moved else 0
     if moved and (not isinstance(r.extent, int) or not isinstance(column.extent, int) or least > machine.l2 // 4):
         return None
-    jumps = any(stride(o, r.symbol) not in (0, 1) for o in accesses(loop.body.block.ops))
+    jumps = any(stride(o, r.symbol) not in (0, 1) for o in read)
     if moved and not always and not _gains(m, n, k, lanes, jumps):
         return None
     width = _width(column, lanes, least, machine)

@@ -136,3 +136,20 @@ def test_a_conjugate_result_with_derivatives() -> None:
         for g in (lamella.compile(f), f)
     )
     torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="AOTAutograd makes views of arguments anew by as_strided where sizes are symbolic, whose derivative takes"
+    " means over elements that share memory; with TorchInductor too",
+)
+def test_gradients_through_a_returned_view_of_an_expanded_argument() -> None:
+    def f(x: Tensor) -> tuple[Tensor, Tensor]:
+        v = x.reshape(x.shape[0], -1)
+        return v * 2, v
+
+    x = torch.arange(16.0).view(1, 4, 4).expand(3, 4, 4).requires_grad_()
+    weights = torch.arange(48.0).view(3, 16)
+    compiled = torch.compile(f, backend="lamella", dynamic=True)
+    (expected,), (found,) = (torch.autograd.grad((g(x)[1] * weights).sum(), x) for g in (f, compiled))
+    torch.testing.assert_close(found, expected)

@@ -282,3 +282,15 @@ def test_threads_do_not_matter() -> None:
     finally:
         torch.set_num_threads(threads)
     assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+@pytest.mark.parametrize("n", [1, 33])
+def test_factors_that_are_computed_from_places_alone(dtype: torch.dtype, n: int) -> None:
+    def f() -> tuple[Tensor, Tensor]:
+        unit, few = torch.eye(n, dtype=dtype), torch.ones(n, 5, dtype=dtype)
+        return unit.mT @ (unit * 2), few @ torch.full((5, n), 3, dtype=dtype)
+
+    torch._dynamo.reset()
+    for found, expected in zip(torch.compile(f, backend="lamella", options=EVERY)(), f(), strict=True):
+        assert found.dtype == expected.dtype and torch.equal(found, expected)  # small whole numbers
