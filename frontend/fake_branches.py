@@ -31,9 +31,7 @@ def _in_line(shape: Sequence[Any], strides: Sequence[Any]) -> list[Any]:
 
 
 def _lined(t: torch.Tensor) -> torch.Tensor:
-    strides = _in_line(t.shape, t.stride())
-    same = all(map(is_same, t.stride(), strides))
-    return t if same else t.as_strided(t.shape, strides, t.storage_offset())
+    return with_strides(t, _in_line(t.shape, t.stride()))
 
 
 def _merged(a: Any, b: Any, mode: Any) -> Any:
