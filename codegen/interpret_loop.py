@@ -1,7 +1,7 @@
 """The loop level on torch tensors: a body is evaluated at every point of its domain at once. Clear rather than fast.
 
 Exact in masks, asserts, NaN rules and dtypes; only the order within a reduction is torch's. Every access is checked:
-one outside of its tensor that no mask guards raises OutOfBounds, a failed `loop.assert` raises IndexError.
+one outside of its tensor that no mask guards raises OutOfBounds, a failed `loop.assert` raises what it says.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from ..dialects.loop import (
     YieldAtOp,
     YieldOp,
 )
+from ..dialects.raised import error
 from ..dialects.tensor import TORCH_DTYPES, TensorType
 from .interpret_combine import combine, scan
 from .interpret_points import Memory, Points
@@ -115,7 +116,7 @@ def _assert(op: AssertOp, points: Points) -> tuple[()]:
     if points.active is not None:
         ok = ok | ~points.full(points.active)
     if not bool(ok.all()):
-        raise IndexError(op.message.data)
+        raise error(op.message.data)
     return ()
 
 

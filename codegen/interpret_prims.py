@@ -15,6 +15,7 @@ from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
 from xdsl.ir import SSAValue
 
 from ..dialects import prims
+from ..dialects.raised import error
 from ..dialects.tensor import TORCH_DTYPES, TensorType
 from ..lowering.philox import philox, philox32
 from ..lowering.prims_to_loop_reduce import KINDS
@@ -209,7 +210,7 @@ def evaluate_index(e: Any, symbols: dict[str, Tensor], env: Environment) -> Any:
 def _positions(
     op: prims.IndexedOp, operand: Tensor, indices: Sequence[Tensor], shape: Sequence[int], env: Environment
 ) -> Tensor:
-    """The position in the flattened operand of each point of the domain. Raises IndexError outside of it."""
+    """The position in the flattened operand of each point of the domain. Raises what the op says outside of it."""
     symbols: dict[str, Tensor] = {f"i{k}": i.to(torch.int64) for k, i in enumerate(indices)}
     for k, n in enumerate(shape):
         symbols[f"d{k}"] = torch.arange(n).reshape([-1 if d == k else 1 for d in range(len(shape))])
@@ -217,7 +218,7 @@ def _positions(
     for e, size in zip(op.exprs("index"), operand.shape, strict=True):
         index = torch.as_tensor(evaluate_index(e, symbols, env)).expand(list(shape))
         if bool(((index < 0) | (index >= size)).any()):
-            raise IndexError(op.word("message") if "message" in op.properties else f"{op.name} leaves its operand")
+            raise error(op.word("message") if "message" in op.properties else f"{op.name} leaves its operand")
         position = position * size + index
     return position
 

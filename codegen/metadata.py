@@ -71,7 +71,7 @@ class Metadata:
 
     arguments: tuple[Argument, ...]
     objects: tuple[Any, ...]
-    """The Python objects it uses: names, tuples of messages, and specs of calls and expressions."""
+    """The Python objects it uses: names, tuples of types and texts to raise, and specs of calls and expressions."""
     kernels: tuple[GpuKernel, ...] = ()
     uploads: tuple[int, ...] = ()
     """Arguments that are numbers of the CPU, and are copied to the GPU they are expected on."""

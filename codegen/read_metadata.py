@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 
 from ..dialects import expr, literal
 from ..dialects.aten import lookup
+from ..dialects.raised import raised
 from ..dialects.schema import Argument as SchemaArgument
 from ..dialects.tensor import PACKED, TORCH_DTYPES, SymType, TensorType
 from ..lowering.upload_numbers import UPLOADS
@@ -63,7 +64,7 @@ def _argument(name: str, type: Any) -> Argument:
 def _spec(attribute: Any) -> Any:
     entries = attribute.data
     if "messages" in entries:
-        return tuple(m.data for m in entries["messages"].data)
+        return tuple(raised(m.data) for m in entries["messages"].data)
     if "name" in entries:
         return entries["name"].data
     if "expression" in entries:

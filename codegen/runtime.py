@@ -23,8 +23,8 @@ class NativeGraph:
     """A compiled host program. `graph(inputs)` empties the list `inputs` and returns a tuple of outputs.
 
     Picklable: the code is loaded on the first call in each process. Safe to call from several threads, and from within
-    itself. Raises TypeError or ValueError for inputs that are not what the program was compiled for, IndexError for an
-    index out of range in a kernel, and whatever a call into torch raises.
+    itself. Raises TypeError or ValueError for inputs that are not what the program was compiled for, what a
+    message says for an index out of range in a kernel, and whatever a call into torch raises.
     """
 
     def __init__(self, code: bytes, meta: Metadata):

@@ -23,7 +23,7 @@ define private void @fail_with(ptr %text) {
   ret void
 }
 
-; What a kernel's code means: MemoryError for -1, else IndexError with self[index][code - 1].
+; What a kernel's code means: MemoryError for -1, else the type and text in self[index][code - 1].
 define void @lamella_assert(ptr %self, i64 %index, i32 %code) {
   %memory = icmp slt i32 %code, 0
   br i1 %memory, label %none, label %message
@@ -31,14 +31,15 @@ none:
   %r = call ptr @PyErr_NoMemory()
   ret void
 message:
-  %type = load ptr, ptr @PyExc_IndexError
   %messages = call ptr @PyTuple_GetItem(ptr %self, i64 %index)
   %less = sub i32 %code, 1
   %k = sext i32 %less to i64
-  %text = call ptr @PyTuple_GetItem(ptr %messages, i64 %k)
-  %missing = icmp eq ptr %text, null
+  %raised = call ptr @PyTuple_GetItem(ptr %messages, i64 %k)
+  %missing = icmp eq ptr %raised, null
   br i1 %missing, label %done, label %raise
 raise:
+  %type = call ptr @PyTuple_GetItem(ptr %raised, i64 0)
+  %text = call ptr @PyTuple_GetItem(ptr %raised, i64 1)
   call void @PyErr_SetObject(ptr %type, ptr %text)
   br label %done
 done:

@@ -259,7 +259,6 @@ DECLARATIONS = r"""
 @lamella_parameter_type = external global i8
 @PyList_Type = external global i8
 @PyExc_RuntimeError = external global ptr
-@PyExc_IndexError = external global ptr
 @unknown = private constant [31 x i8] c"a call failed without an error\00"
 @detach_name = private constant [7 x i8] c"detach\00"
 @short = private constant [37 x i8] c"an operator returned too few results\00"

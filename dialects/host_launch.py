@@ -29,7 +29,7 @@ from .tensor import TensorType
 class LaunchOp(IRDLOperation):
     """`host.launch @k(%x) outs(%y) sizes [s0] : T, U`: run a kernel on buffers. Types in order of the operands.
 
-    Raises IndexError with the message of the kernel's loop.assert that failed.
+    Raises what the kernel's loop.assert that failed says.
     """
 
     name = "host.launch"

@@ -366,7 +366,7 @@ class FnOp(IRDLOperation):
 
 @irdl_op_definition
 class AssertOp(IRDLOperation):
-    """`loop.assert %ok, "message"`: the graph raises IndexError(message) if this is false at any point."""
+    """`loop.assert %ok, "message"`: the graph raises what it says (raised.py) if this is false at any point."""
 
     name = "loop.assert"
     ok = operand_def(i1)

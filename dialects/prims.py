@@ -1,7 +1,7 @@
 """The `prims` dialect: about a hundred functional ops on tensors, each with one meaning.
 
 Nothing is broadcast or promoted implicitly, result types are explicit, no op has an effect (`gather` and
-`scatter` may raise IndexError).
+`scatter` may raise what their message says).
 """
 
 from __future__ import annotations

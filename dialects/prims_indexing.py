@@ -25,7 +25,7 @@ class IndexedOp(PrimsOp):
 
     `index` has an expression per dim of x, over dims `d<k>` of the domain, index tensors `i<k>`, and sizes. Index
     tensors are i64 or i32, have the shape of the domain, and count from 0 (already wrapped). With `message`, an index
-    outside of x raises IndexError; without, the rule that made the op knows that there is none.
+    outside of x raises what it says (raised.py); without, the rule that made the op knows that there is none.
     """
 
     FIELDS: ClassVar = {"index": EXPRS, "message": STRING}

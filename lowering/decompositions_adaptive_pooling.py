@@ -189,4 +189,4 @@ def adaptive_max_pool_backward(call: Call, grad: Value, x: Value, indices: Value
 def max_unpool(call: Call, x: Value, indices: Value, *rest: Any) -> Value:
     """Zeros with x's elements at their places in the flattened last dims."""
     n = 2 if "2d" in call.op.name else 3
-    return add_at_places(call, x, indices, call.type.shape, n, "none", "found an invalid max index")
+    return add_at_places(call, x, indices, call.type.shape, n, "none", "RuntimeError: Found an invalid max index")

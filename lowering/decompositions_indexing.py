@@ -17,9 +17,16 @@ from .decompositions_views import dims_of
 from .prims_builder import Value
 
 OUT_OF_RANGE = "index out of range in self"
-OUT_OF_BOUNDS = "index out of bounds"
-OTHER_COUNT = "shape mismatch: the values cannot be broadcast to as many places as the mask has ones"
-TOO_FEW = "masked_scatter: expected self and source to have as many elements as the mask has ones"
+OUT_OF_BOUNDS = "index is out of bounds for a dimension"
+OUT_OF_ELEMENTS = "out of range: tried to access an index that the tensor has no element at"
+OTHER_COUNT = "RuntimeError: shape mismatch: value tensor cannot be broadcast to indexing result"
+TOO_FEW = "RuntimeError: Number of elements of source < number of ones in mask"
+
+
+def out_of_bounds(x: Value, dim: int) -> str:
+    """What is said of an index along one dim; the size is named where it is a number."""
+    dim, size = (dim % x.rank, x.shape[dim]) if x.rank else (0, 1)
+    return f"index is out of bounds for dimension {dim}{f' with size {size}' if isinstance(size, int) else ''}"
 
 
 def integer(index: Value) -> Value:
@@ -254,15 +261,14 @@ def at_least_1d(*values: Value) -> list[Value]:
 def gather(call: Call, x: Value, dim: int, index: Value, sparse_grad: bool) -> Value:
     x, index = at_least_1d(x, index)
     dim %= x.rank
-    return x.gather([integer(index)], _along(x, index, dim), call.type.with_(shape=index.shape), OUT_OF_BOUNDS).reshape(
-        call.type.shape
-    )
+    t, message = call.type.with_(shape=index.shape), f"RuntimeError: {out_of_bounds(x, dim)}"
+    return x.gather([integer(index)], _along(x, index, dim), t, message).reshape(call.type.shape)
 
 
 @rule("aten.take")
 def take(call: Call, x: Value, index: Value) -> Value:
     flat = x.reshape([x.type.numel])
-    return flat.gather([from_end(index, x.type.numel)], [expr.symbol("i0")], call.type, OUT_OF_RANGE)
+    return flat.gather([from_end(index, x.type.numel)], [expr.symbol("i0")], call.type, OUT_OF_ELEMENTS)
 
 
 @rule("aten.index_select")
@@ -274,7 +280,9 @@ def index_select(call: Call, x: Value, dim: int, index: Value) -> Value:
     places = dims_of(x.rank)
     places[dim] = expr.symbol("i0")
     tensor = integer(index).broadcast(shape, [dim]) if len(shape) > 1 else integer(index)
-    return x.gather([tensor], places, call.type.with_(shape=shape), OUT_OF_RANGE).reshape(call.type.shape)
+    is_column = x.rank == 2 and dim == 1  # which ATen's kernel for vectors of a matrix looks up by another way
+    message = "RuntimeError: INDICES element is out of DATA bounds" if is_column else OUT_OF_RANGE
+    return x.gather([tensor], places, call.type.with_(shape=shape), message).reshape(call.type.shape)
 
 
 @rule("aten.embedding")
@@ -317,10 +325,8 @@ def scatter_along(x: Value, dim: int, index: Value, source: Value, combine: str)
     for d, (size, larger) in enumerate(zip(index.shape, source.shape, strict=True)):
         if size != larger:
             source = source.slice(d, 0, size)
-    result = scatter(
-        x, [integer(index)], source.to(x.dtype), _along(x, index, dim), combine, OUT_OF_BOUNDS, halves=True
-    )
-    return result.reshape(shape)
+    message, source = f"RuntimeError: {out_of_bounds(x, dim)}", source.to(x.dtype)
+    return scatter(x, [integer(index)], source, _along(x, index, dim), combine, message, halves=True).reshape(shape)
 
 
 def like(x: Value, index: Value, value: Number) -> Value:
@@ -342,7 +348,7 @@ def scatter_add(call: Call, x: Value, dim: int, index: Value, source: Value) -> 
     return scatter_along(x, dim, index, source, "max" if x.is_bool else "add")
 
 
-def index_rows(x: Value, dim: int, index: Value, source: Value, combine: str) -> Value:
+def index_rows(x: Value, dim: int, index: Value, source: Value, combine: str, message: str = OUT_OF_RANGE) -> Value:
     """x with the slices of source along dim written at the positions in index."""
     shape = x.shape
     x, index, source = at_least_1d(x, index, source)
@@ -351,19 +357,22 @@ def index_rows(x: Value, dim: int, index: Value, source: Value, combine: str) ->
     places[dim] = expr.symbol("i0")
     tensor = integer(index)
     tensor = tensor.broadcast(source.shape, [dim]) if source.rank > 1 else tensor.expand(source.shape)
-    return scatter(x, [tensor], source.to(x.dtype), places, combine, OUT_OF_RANGE, halves=True).reshape(shape)
+    return scatter(x, [tensor], source.to(x.dtype), places, combine, message, halves=True).reshape(shape)
 
 
 @rule("aten.index_copy")
 def index_copy(call: Call, x: Value, dim: int, index: Value, source: Value) -> Value:
-    return index_rows(x, dim, index, source, "none")
+    message = f"IndexError: index_copy_(): {out_of_bounds(x, dim)}"
+    return index_rows(x, dim, index, source, "none", message)
 
 
 @rule("aten.index_add")
 def index_add(call: Call, x: Value, dim: int, index: Value, source: Value, alpha: Number) -> Any:
+    is_scatter = x.rank > 1 and index.dtype == "i64" and alpha == 1  # ATen's way then
+    message = f"RuntimeError: {out_of_bounds(x, dim)}" if is_scatter else OUT_OF_RANGE
     if x.is_bool:
-        return index_rows(x, dim, index, source if alpha else source.full(False), "max")
-    return index_rows(x, dim, index, source if alpha == 1 else source.opmath() * alpha, "add")
+        return index_rows(x, dim, index, source if alpha else source.full(False), "max", message)
+    return index_rows(x, dim, index, source if alpha == 1 else source.opmath() * alpha, "add", message)
 
 
 @rule("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
@@ -374,4 +383,4 @@ def index_fill(call: Call, x: Value, dim: int, index: Value, value: Number | Val
     shape = (*x.shape[:dim], index.shape[0], *x.shape[dim + 1 :])
     filler = value.to(x.dtype) if isinstance(value, Value) else x.b.full(value, x.type.with_(shape=()))
     size = x.shape[dim] if x.rank else 1
-    return index_rows(x, dim, from_end(index, size), filler.expand(shape), "none")
+    return index_rows(x, dim, from_end(index, size), filler.expand(shape), "none", out_of_bounds(x, dim))

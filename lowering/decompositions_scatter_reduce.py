@@ -12,7 +12,7 @@ from ..dialects import expr, prims
 from ..dialects.prims import Number
 from .decomposition import Call, rule
 from .decompositions_indexing import (
-    OUT_OF_BOUNDS,
+    OUT_OF_ELEMENTS,
     from_end,
     index_rows,
     like,
@@ -104,4 +104,4 @@ def put(call: Call, x: Value, index: Value, source: Value, accumulate: bool) -> 
     places = from_end(index, x.type.numel).reshape([n])
     values = source.reshape([n])
     kind = "none" if not accumulate else "max" if x.is_bool else "add"
-    return scatter(flat, [places], values, [expr.symbol("i0")], kind, OUT_OF_BOUNDS).reshape(x.shape)
+    return scatter(flat, [places], values, [expr.symbol("i0")], kind, OUT_OF_ELEMENTS).reshape(x.shape)

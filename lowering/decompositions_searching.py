@@ -30,7 +30,8 @@ def searchsorted(
     if sorter is not None:
         columns: list[Any] = dims_of(boundaries.rank)
         columns[-1] = expr.symbol("i0")
-        boundaries = boundaries.gather([sorter], columns, boundaries.type, "index out of bounds")
+        message = "RuntimeError: torch.searchsorted(): sorter index out of range"
+        boundaries = boundaries.gather([sorter], columns, boundaries.type, message)
     return _search(call, boundaries, x, right or side == "right")
 
 

@@ -41,7 +41,7 @@ class HostToLlvm(ModulePass):
     """The host program as a native function that Python calls.
 
     Assumes that kernels are `llvm.func`s with the buffers, then the sizes, as arguments. Their result is an i32: 0,
-    or k + 1 to raise IndexError with the k-th message of their attribute `lamella.messages`, or -1 for MemoryError.
+    or k + 1 to raise what the k-th message of their attribute `lamella.messages` says, or -1 for MemoryError.
     """
 
     name = "host-to-llvm"

@@ -117,7 +117,7 @@ def execute(module: ModuleOp, inputs: Sequence[Any]) -> list[Any]:
         run = driver.native(module, driver.target_of(driver.Options()))
     try:
         return list(run(copies))
-    except IndexError as error:  # what the data asks for
+    except (IndexError, RuntimeError) as error:  # what the data asks for
         raise LamellaError(str(error)) from None
 
 

@@ -11,7 +11,7 @@ func.func @embedding(%w: !sym.t<[100, 16], f32>, %i: !sym.t<[s0, s1], i64>) -> !
 }
 
 // CHECK-LABEL: func.func @gather(
-// CHECK-NEXT: [[V0:%\w+]] = prims.gather %x[%i] {index = [d0, i0], message = "index out of bounds"} : !sym.t<[s0, 16], f32>, !sym.t<[s0, 4], i64> -> !sym.t<[s0, 4], f32>
+// CHECK-NEXT: [[V0:%\w+]] = prims.gather %x[%i] {index = [d0, i0], message = "RuntimeError: index is out of bounds for dimension 1 with size 16"} : !sym.t<[s0, 16], f32>, !sym.t<[s0, 4], i64> -> !sym.t<[s0, 4], f32>
 // CHECK-NEXT: func.return [[V0]] : !sym.t<[s0, 4], f32>
 func.func @gather(%x: !sym.t<[s0, 16], f32>, %i: !sym.t<[s0, 4], i64>) -> !sym.t<[s0, 4], f32> {
   %r = aten.gather(%x, 1, %i) : (!sym.t<[s0, 16], f32>, !sym.t<[s0, 4], i64>) -> !sym.t<[s0, 4], f32>
@@ -26,7 +26,7 @@ func.func @gather(%x: !sym.t<[s0, 16], f32>, %i: !sym.t<[s0, 4], i64>) -> !sym.t
 // CHECK-NEXT: [[V3:%\w+]] = prims.add %i, [[V2]] : !sym.t<[4], i64>
 // CHECK-NEXT: [[V4:%\w+]] = prims.select [[V1]], [[V3]], %i : !sym.t<[4], i1>, !sym.t<[4], i64>, !sym.t<[4], i64> -> !sym.t<[4], i64>
 // CHECK-NEXT: [[V5:%\w+]] = prims.broadcast [[V4]] {dims = [1]} : !sym.t<[4], i64> -> !sym.t<[s0, 4], i64>
-// CHECK-NEXT: [[V6:%\w+]] = prims.gather %x{{\[}}[[V5]]{{\]}} {index = [d0, i0], message = "index out of bounds"} : !sym.t<[s0, 16], f32>, !sym.t<[s0, 4], i64> -> !sym.t<[s0, 4], f32>
+// CHECK-NEXT: [[V6:%\w+]] = prims.gather %x{{\[}}[[V5]]{{\]}} {index = [d0, i0], message = "index is out of bounds for a dimension"} : !sym.t<[s0, 16], f32>, !sym.t<[s0, 4], i64> -> !sym.t<[s0, 4], f32>
 // CHECK-NEXT: func.return [[V6]] : !sym.t<[s0, 4], f32>
 func.func @index(%x: !sym.t<[s0, 16], f32>, %i: !sym.t<[4], i64>) -> !sym.t<[s0, 4], f32> {
   %r = aten.index.Tensor(%x, [none, %i]) : (!sym.t<[s0, 16], f32>, !sym.t<[4], i64>) -> !sym.t<[s0, 4], f32>
@@ -40,7 +40,7 @@ func.func @index(%x: !sym.t<[s0, 16], f32>, %i: !sym.t<[4], i64>) -> !sym.t<[s0,
 // CHECK-NEXT: [[V3:%\w+]] = prims.add %i, [[V2]] : !sym.t<[4], i64>
 // CHECK-NEXT: [[V4:%\w+]] = prims.select [[V1]], [[V3]], %i : !sym.t<[4], i1>, !sym.t<[4], i64>, !sym.t<[4], i64> -> !sym.t<[4], i64>
 // CHECK-NEXT: [[V5:%\w+]] = prims.broadcast [[V4]] {dims = [0]} : !sym.t<[4], i64> -> !sym.t<[4, 16], i64>
-// CHECK-NEXT: [[V6:%\w+]] = prims.scatter %x{{\[}}[[V5]]{{\]}}, %v {index = [i0, d1], combine = add, message = "index out of bounds"} : !sym.t<[s0, 16], f32>, !sym.t<[4, 16], i64>, !sym.t<[4, 16], f32> -> !sym.t<[s0, 16], f32>
+// CHECK-NEXT: [[V6:%\w+]] = prims.scatter %x{{\[}}[[V5]]{{\]}}, %v {index = [i0, d1], combine = add, message = "index is out of bounds for a dimension"} : !sym.t<[s0, 16], f32>, !sym.t<[4, 16], i64>, !sym.t<[4, 16], f32> -> !sym.t<[s0, 16], f32>
 // CHECK-NEXT: func.return [[V6]] : !sym.t<[s0, 16], f32>
 func.func @index_put_add(%x: !sym.t<[s0, 16], f32>, %i: !sym.t<[4], i64>, %v: !sym.t<[4, 16], f32>) -> !sym.t<[s0, 16], f32> {
   %r = aten.index_put(%x, [%i], %v, true) : (!sym.t<[s0, 16], f32>, !sym.t<[4], i64>, !sym.t<[4, 16], f32>) -> !sym.t<[s0, 16], f32>
@@ -67,7 +67,7 @@ func.func @mask_index(%x: !sym.t<[s0, 16], f32>, %m: !sym.t<[s0, 16], i1>) -> !s
 
 // CHECK-LABEL: func.func @index_copy(
 // CHECK-NEXT: [[V0:%\w+]] = prims.broadcast %i {dims = [1]} : !sym.t<[4], i64> -> !sym.t<[s0, 4], i64>
-// CHECK-NEXT: [[V1:%\w+]] = prims.scatter %x{{\[}}[[V0]]{{\]}}, %v {index = [d0, i0], combine = none, message = "index out of range in self"} : !sym.t<[s0, 16], f32>, !sym.t<[s0, 4], i64>, !sym.t<[s0, 4], f32> -> !sym.t<[s0, 16], f32>
+// CHECK-NEXT: [[V1:%\w+]] = prims.scatter %x{{\[}}[[V0]]{{\]}}, %v {index = [d0, i0], combine = none, message = "IndexError: index_copy_(): index is out of bounds for dimension 1 with size 16"} : !sym.t<[s0, 16], f32>, !sym.t<[s0, 4], i64>, !sym.t<[s0, 4], f32> -> !sym.t<[s0, 16], f32>
 // CHECK-NEXT: func.return [[V1]] : !sym.t<[s0, 16], f32>
 func.func @index_copy(%x: !sym.t<[s0, 16], f32>, %i: !sym.t<[4], i64>, %v: !sym.t<[s0, 4], f32>) -> !sym.t<[s0, 16], f32> {
   %r = aten.index_copy(%x, 1, %i, %v) : (!sym.t<[s0, 16], f32>, !sym.t<[4], i64>, !sym.t<[s0, 4], f32>) -> !sym.t<[s0, 16], f32>

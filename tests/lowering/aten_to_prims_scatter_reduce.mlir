@@ -4,8 +4,8 @@
 // What is written starts from the least number.
 // CHECK-LABEL: func.func @scatter_reduce(
 // CHECK-NEXT: [[V0:%\w+]] = prims.full {value = -inf} : !sym.t<[4], f32>
-// CHECK-NEXT: [[V1:%\w+]] = prims.scatter %x[%i], [[V0]] {index = [i0], combine = none, message = "index out of bounds"} : !sym.t<[s0], f32>, !sym.t<[4], i64>, !sym.t<[4], f32> -> !sym.t<[s0], f32>
-// CHECK-NEXT: [[V2:%\w+]] = prims.scatter [[V1]][%i], %y {index = [i0], combine = max, message = "index out of bounds"} : !sym.t<[s0], f32>, !sym.t<[4], i64>, !sym.t<[4], f32> -> !sym.t<[s0], f32>
+// CHECK-NEXT: [[V1:%\w+]] = prims.scatter %x[%i], [[V0]] {index = [i0], combine = none, message = "RuntimeError: index is out of bounds for dimension 0"} : !sym.t<[s0], f32>, !sym.t<[4], i64>, !sym.t<[4], f32> -> !sym.t<[s0], f32>
+// CHECK-NEXT: [[V2:%\w+]] = prims.scatter [[V1]][%i], %y {index = [i0], combine = max, message = "RuntimeError: index is out of bounds for dimension 0"} : !sym.t<[s0], f32>, !sym.t<[4], i64>, !sym.t<[4], f32> -> !sym.t<[s0], f32>
 // CHECK-NEXT: func.return [[V2]] : !sym.t<[s0], f32>
 func.func @scatter_reduce(%x: !sym.t<[s0], f32>, %i: !sym.t<[4], i64>, %y: !sym.t<[4], f32>) -> !sym.t<[s0], f32> {
   %r = aten.scatter_reduce.two(%x, 0, %i, %y, "amax", include_self = false) : (!sym.t<[s0], f32>, !sym.t<[4], i64>, !sym.t<[4], f32>) -> !sym.t<[s0], f32>

@@ -24,7 +24,7 @@ builtin.module attributes {lamella.hints = {s13 = 8 : i64}, lamella.decisions = 
     %9 = loop.for [d0 = s0] reduce [add] attributes {vector = "d0", lanes = 16 : i64, unroll = 2 : i64} {
       %10 = loop.load %x1[d0] : !sym.t<[s0], i64>
       %11 = arith.cmpi ult, %10, %7 : i64
-      loop.assert %11, "index out of bounds"
+      loop.assert %11, "RuntimeError: index is out of bounds for dimension 1 with size 1000"
       %12 = loop.load %x0[d0, v0](%10) if %11 : !sym.t<[s0, 1000], f32>
       %13 = loop.load %y1[d0] if %11 : !sym.t<[s0], f32>
       %14 = arith.subf %12, %13 : f32

@@ -1,0 +1,73 @@
+"""What kernels raise of what data asks for: eager's types, and words of its text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+import lamella
+
+Program = Callable[[Tensor, Tensor], Tensor]
+
+ROWS: dict[str, Program] = {
+    "index": lambda x, i: x[i],
+    "index_put": lambda x, i: x.index_put((i,), x[0]),
+    "index_select": lambda x, i: x.index_select(0, i),
+    "index_select of columns": lambda x, i: x.index_select(1, i),
+    "index_add": lambda x, i: x.index_add(0, i, x[:2]),
+    "index_add at i32": lambda x, i: x.index_add(0, i.int(), x[:2]),
+    "index_add of products": lambda x, i: x.index_add(0, i, x[:2], alpha=2),
+    "index_copy": lambda x, i: x.index_copy(0, i, x[:2]),
+    "index_fill": lambda x, i: x.index_fill(0, i, 1.0),
+    "index_reduce": lambda x, i: x.index_reduce(0, i, x[:2], "amax"),
+    "take": lambda x, i: x.take(i),
+    "put": lambda x, i: x.put(i, x[0, :2]),
+    "gather": lambda x, i: x.gather(0, i[:, None]),
+    "scatter": lambda x, i: x.scatter(0, i[:, None], x),
+    "scatter of a number": lambda x, i: x.scatter(1, i[:, None], 1.0),
+    "scatter_add": lambda x, i: x.scatter_add(0, i[:, None], x),
+    "scatter_reduce": lambda x, i: x.scatter_reduce(0, i[:, None], x, "amax"),
+    "embedding": lambda x, i: F.embedding(i, x),
+    "nll_loss": lambda x, i: F.nll_loss(x[:2], i),
+    "max_unpool": lambda x, i: F.max_unpool1d(x[:1, :2], i[None], [2]),
+    "searchsorted": lambda x, i: torch.searchsorted(x[0, :2], x[0], sorter=i),
+    "index of a vector": lambda x, i: x[0].index_add(0, i, x[0, :2]),
+}
+MASKED: dict[str, Program] = {
+    "masked_scatter": lambda x, i: x.masked_scatter(x > 0, i.float()),
+    "index_put at a mask": lambda x, i: x.index_put((x > 0,), i.float()),
+}
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+
+
+@pytest.mark.parametrize("name", [*ROWS, *MASKED])
+def test_types_are_eagers(name: str) -> None:
+    """Of kernels: there is a right call first."""
+    f = ROWS.get(name) or MASKED[name]
+    x, right, wrong = torch.arange(12.0).view(3, 4), torch.tensor([0, 1]), torch.tensor([0, 50])
+    if name in MASKED:
+        x, right = x - 9, torch.tensor([3, 4])
+    compiled = lamella.compile(f, fullgraph=True)
+    assert compiled(x, right).shape == f(x, right).shape
+    given = (x + 5, right) if name in MASKED else (x, wrong)
+    with pytest.raises((IndexError, RuntimeError)) as theirs:
+        f(*given)
+    with pytest.raises((IndexError, RuntimeError)) as ours:
+        compiled(*given)
+    assert type(ours.value) is type(theirs.value)
+    assert {"of", "range", "bounds", "sorter", "max", "Number", "shape"} & set(str(ours.value).replace(":", "").split())
+
+
+def test_the_size_of_the_dim_is_told() -> None:
+    compiled = lamella.compile(lambda x, i: x.gather(1, i), dynamic=False)
+    with pytest.raises(RuntimeError, match=r"^index is out of bounds for dimension 1 with size 4$"):
+        compiled(torch.zeros(3, 4), torch.tensor([[4]]))
