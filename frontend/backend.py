@@ -24,6 +24,7 @@ from .forward_mode import guarded_forward_mode
 from .freezing import mark_frozen, module_state
 from .module_names import module_name
 from .outputs import OutputRecipe
+from .second_derivatives import twice_differentiable
 from .timing import table, timed, with_rest
 from .torch_compat import (
     CacheableCompiler,
@@ -154,7 +155,8 @@ class Backend:
         compilers = [self.compiler(kind, names, state) for kind in ("forward", "backward", "inference")]
 
         def compile() -> Callable[..., Any]:
-            with right_fakes(self.options.strict), printed_if_read():
+            fakes = right_fakes(self.options.strict)
+            with fakes, printed_if_read(), twice_differentiable(graph, example_inputs):
                 return aot_compile(graph, example_inputs, *compilers, partition=self.partition)
 
         count, self.parting = self.graphs, False

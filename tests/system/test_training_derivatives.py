@@ -51,16 +51,8 @@ def test_compiled_autograd_with_hooks() -> None:
     assert calls == ["backward"] * 6
 
 
-def test_double_backward_is_an_error_that_says_so() -> None:
-    f = lamella(lambda x: x.sin().square().sum())
-    x = torch.randn(4, requires_grad=True)
-    (gradient,) = torch.autograd.grad(f(x), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="double backward"):
-        gradient.sum().backward()
-
-
 def test_a_gradient_penalty_inside_what_is_compiled() -> None:
-    """The way to have one: the inner gradient by torch.func, where AOTAutograd sees both."""
+    """The inner gradient by torch.func, where AOTAutograd sees both."""
 
     def program(compile: Compile) -> Any:
         w = torch.randn(4, 4, requires_grad=True)
