@@ -25,12 +25,11 @@ from torch._subclasses import fake_impls as _fake_impls
 from torch._subclasses import fake_tensor as _fake_tensor
 from torch.fx.experimental.symbolic_shapes import (
     GuardOnDataDependentSymNode,
-    free_unbacked_symbols,
     guard_or_false,
-    guard_or_true,
 )
 
 from .fake_branches import right_branches
+from .fake_checks import CHECKS
 from .fake_layouts import (
     Given,
     has_no_elements,
@@ -201,70 +200,6 @@ _run: Any = _FakeMode._dispatch_impl
 _run_or_remember: Any = _FakeMode._cached_dispatch_impl
 
 
-def _is_equal(a: Any, b: Any) -> bool:
-    return guard_or_true(a == b)
-
-
-def _part_by(view: Any) -> Callable[[dict[str, Any]], None]:
-    """Checks that the part of x which is written, a view of it, has the sizes of what is written there."""
-
-    def check(given: dict[str, Any]) -> None:
-        x, source = given.pop("self"), given.pop("src")
-        if free_unbacked_symbols((x.shape, source.shape, *given.values())):
-            return
-        try:
-            part = view(x, **given).shape
-        except IndexError as error:
-            raise RuntimeError(str(error)) from error
-        if len(part) != source.dim() or not all(map(_is_equal, part, source.shape)):
-            raise RuntimeError(
-                f"expected src to have the sizes of the part of self that it is written to, {list(part)}"
-            )
-
-    return check
-
-
-def _check_copied(given: dict[str, Any]) -> None:
-    x, source, index = given["self"], given["source"], given["index"]
-    if x.dtype != source.dtype or index.dtype != torch.int64:
-        raise RuntimeError("index_copy_(): expected self and source of one dtype, and an index of int64")
-    ours, theirs = list(x.shape), list(source.shape)
-    if ours and theirs and len(ours) != len(theirs):
-        raise RuntimeError("index_copy_(): expected self and source of as many dims")
-    places = theirs.pop(given["dim"]) if theirs else 1
-    if ours:
-        del ours[given["dim"]]
-    if len(ours) != len(theirs) or not all(map(_is_equal, (*ours, places), (*theirs, index.numel()))):
-        raise RuntimeError("index_copy_(): expected source to have the sizes of self, but as many as index along dim")
-
-
-def _check_added(given: dict[str, Any]) -> None:
-    x, source, index = given["self"], given["source"], given["index"]
-    if x.dtype != source.dtype or index.dtype not in (torch.int32, torch.int64):
-        raise RuntimeError("expected self and source of one dtype, and an index of int32 or int64")
-    if given.get("reduce", "prod") not in ("prod", "mean", "amax", "amin"):
-        raise RuntimeError("expected reduce to be prod, mean, amax or amin")
-    ours, theirs = list(x.shape), list(source.shape)
-    if ours and theirs:
-        del ours[given["dim"]], theirs[given["dim"]]
-    if len(ours) != len(theirs) or not all(map(_is_equal, ours, theirs)):
-        raise RuntimeError("expected self and source of the same sizes, but along dim")
-
-
-_CHECKS: dict[Any, Callable[[dict[str, Any]], None]] = {
-    _aten.slice_scatter.default: _part_by(_aten.slice.Tensor),
-    _aten.select_scatter.default: _part_by(_aten.select.int),
-    _aten.diagonal_scatter.default: _part_by(_aten.diagonal.default),
-    _aten.as_strided_scatter.default: _part_by(_aten.as_strided.default),
-    _aten.index_copy.default: _check_copied,
-    _aten.index_add.default: _check_added,
-    _aten.index_reduce.default: _check_added,
-}
-"""What torch's fake kernels do not check of arguments. A program that fails it runs eagerly and raises what eager does:
-by a RuntimeError AOTAutograd says that it does not take a program.
-"""
-
-
 class RuleFailed(Exception):
     """A bug in a rule of this file or of `fake_layouts`."""
 
@@ -300,9 +235,9 @@ def _right(mode: Any, operator: Any, types: Any, args: Sequence[Any], keywords: 
 
 
 def _right_or_remembered(mode: Any, operator: Any, types: Any, args: Sequence[Any], keywords: Given) -> Any:
-    if operator in _CHECKS:
+    if operator in CHECKS:
         with mode:
-            _CHECKS[operator](_given(operator, args, keywords))
+            CHECKS[operator](_given(operator, args, keywords))
     if operator in _INSTEAD or operator in _MENDS:
         return _right(mode, operator, types, args, keywords)
     return _mended(mode, operator, _run_or_remember(mode, operator, types, args, keywords), args, keywords)

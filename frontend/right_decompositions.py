@@ -19,6 +19,8 @@ def _multilabel_margin_loss(input: Tensor, target: Tensor, reduction: int) -> tu
     x, classes = torch.atleast_2d(input), torch.atleast_2d(target)
     if input.dim() > 2 or not x.shape[1] or target.shape != input.shape:
         raise RuntimeError(f"multilabel_margin_loss: inconsistent sizes {list(input.shape)} and {list(target.shape)}")
+    if target.dtype != torch.int64:
+        raise RuntimeError("multilabel_margin_loss: expected target of int64")
     named = (classes == -1).cumsum(-1) == 0
     all_classes = torch.arange(x.shape[1], device=x.device)
     is_target = ((classes[..., None] == all_classes) & named[..., None]).any(1)

@@ -1,0 +1,236 @@
+"""What torch's fake kernels do not check of arguments: sizes and dtypes of what is written at a part or an index,
+dtypes of indices, and operands, parameters and inputs of dtypes that ATen has no kernel for.
+
+A program that fails a check runs eagerly, and raises what eager does: by a RuntimeError AOTAutograd says that it does
+not take a program. A check that is too strict costs a program its compilation, never its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, guard_or_true
+
+_aten: Any = torch.ops.aten
+Check = Callable[[dict[str, Any]], None]
+"""It is told the arguments by their names, and may take some of them out."""
+
+
+def _is_equal(a: Any, b: Any) -> bool:
+    return guard_or_true(a == b)
+
+
+def _part_by(view: Any) -> Check:
+    """Checks that the part of x which is written, a view of it, has the sizes of what is written there."""
+
+    def check(given: dict[str, Any]) -> None:
+        x, source = given.pop("self"), given.pop("src")
+        if free_unbacked_symbols((x.shape, source.shape, *given.values())):
+            return
+        try:
+            part = view(x, **given).shape
+        except IndexError as error:
+            raise RuntimeError(str(error)) from error
+        if len(part) != source.dim() or not all(map(_is_equal, part, source.shape)):
+            raise RuntimeError(
+                f"expected src to have the sizes of the part of self that it is written to, {list(part)}"
+            )
+
+    return check
+
+
+def _check_copied(given: dict[str, Any]) -> None:
+    x, source, index = given["self"], given["source"], given["index"]
+    if x.dtype != source.dtype or index.dtype != torch.int64:
+        raise RuntimeError("index_copy_(): expected self and source of one dtype, and an index of int64")
+    ours, theirs = list(x.shape), list(source.shape)
+    if ours and theirs and len(ours) != len(theirs):
+        raise RuntimeError("index_copy_(): expected self and source of as many dims")
+    places = theirs.pop(given["dim"]) if theirs else 1
+    if ours:
+        del ours[given["dim"]]
+    if len(ours) != len(theirs) or not all(map(_is_equal, (*ours, places), (*theirs, index.numel()))):
+        raise RuntimeError("index_copy_(): expected source to have the sizes of self, but as many as index along dim")
+
+
+def _check_added(given: dict[str, Any]) -> None:
+    x, source, index = given["self"], given["source"], given["index"]
+    if x.dtype != source.dtype or index.dtype not in (torch.int32, torch.int64):
+        raise RuntimeError("expected self and source of one dtype, and an index of int32 or int64")
+    if given.get("reduce", "prod") not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError("expected reduce to be prod, mean, amax or amin")
+    ours, theirs = list(x.shape), list(source.shape)
+    if ours and theirs:
+        del ours[given["dim"]], theirs[given["dim"]]
+    if len(ours) != len(theirs) or not all(map(_is_equal, ours, theirs)):
+        raise RuntimeError("expected self and source of the same sizes, but along dim")
+
+
+_SIZES: dict[Any, Check] = {
+    _aten.slice_scatter.default: _part_by(_aten.slice.Tensor),
+    _aten.select_scatter.default: _part_by(_aten.select.int),
+    _aten.diagonal_scatter.default: _part_by(_aten.diagonal.default),
+    _aten.as_strided_scatter.default: _part_by(_aten.as_strided.default),
+    _aten.index_copy.default: _check_copied,
+    _aten.index_add.default: _check_added,
+    _aten.index_reduce.default: _check_added,
+}
+
+
+# Dtypes
+
+_HALVES = (torch.bfloat16, torch.float16)
+_ANY_INDEX = (torch.int64, torch.int32, torch.uint8, torch.bool)
+
+
+def _tensors(given: dict[str, Any], names: Sequence[str]) -> list[torch.Tensor]:
+    return [x for name in names if isinstance(x := given.get(name), torch.Tensor)]
+
+
+def _alike(*names: str) -> Check:
+    """Checks that operands have one dtype."""
+
+    def check(given: dict[str, Any]) -> None:
+        dtypes = {x.dtype for x in _tensors(given, names)}
+        if len(dtypes) > 1:
+            raise RuntimeError(f"expected {', '.join(names)} to have one dtype")
+
+    return check
+
+
+def _index(name: str, *dtypes: torch.dtype) -> Check:
+    """Checks the dtype of an index, or of each that a list has."""
+
+    def check(given: dict[str, Any]) -> None:
+        indices = given.get(name)
+        for index in indices if isinstance(indices, (list, tuple)) else (indices,):
+            if isinstance(index, torch.Tensor) and index.dtype not in dtypes:
+                raise RuntimeError(f"expected {name} not to be of {index.dtype}")
+
+    return check
+
+
+def _all(*checks: Check) -> Check:
+    def check(given: dict[str, Any]) -> None:
+        for each in checks:
+            each(given)
+
+    return check
+
+
+def _check_parameters(given: dict[str, Any]) -> None:
+    """Those of a norm have its input's dtype, or on CPUs are of f32 beside an input of bf16 or f16."""
+    x = given["input"]
+    dtypes = {t.dtype for t in _tensors(given, ("weight", "bias", "running_mean", "running_var"))}
+    if x.device.type != "cpu" or dtypes <= {x.dtype} or (x.dtype in _HALVES and dtypes == {torch.float32}):
+        return
+    raise RuntimeError("mixed dtype (CPU): expected parameters of the input's dtype, or of float32")
+
+
+def _not(what: Callable[[torch.dtype], bool], *names: str) -> Check:
+    """Checks that operands are not all of dtypes that there are no kernels for."""
+
+    def check(given: dict[str, Any]) -> None:
+        if all(what(x.dtype) for x in _tensors(given, names)):
+            raise RuntimeError("not implemented for a dtype")
+
+    return check
+
+
+def _is_bool(dtype: torch.dtype) -> bool:
+    return dtype is torch.bool
+
+
+def _is_integer(dtype: torch.dtype) -> bool:
+    return not (dtype.is_floating_point or dtype.is_complex)
+
+
+def _is_not_integer(dtype: torch.dtype) -> bool:
+    return dtype is torch.bool or not _is_integer(dtype)
+
+
+def _is_neither_float_nor_long(dtype: torch.dtype) -> bool:
+    return _is_integer(dtype) and dtype is not torch.int64
+
+
+def _check_power(given: dict[str, Any]) -> None:
+    x, exponent = given["self"], given["exponent"]
+    if _is_integer(x.dtype) and isinstance(exponent, int) and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+
+
+def _check_scale(given: dict[str, Any]) -> None:
+    """A number by which bools or integers are multiplied is none with a fraction."""
+    is_whole = all(_is_integer(x.dtype) for x in _tensors(given, ("self", "other")))
+    if is_whole and isinstance(given.get("alpha"), float) and not isinstance(given["other"], float):
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+
+
+_TARGET = _index("target", torch.int64, torch.uint8)
+
+_DTYPES: dict[Any, Check] = {
+    _aten.mm.default: _alike("self", "mat2"),
+    _aten.addmm.default: _alike("self", "mat1", "mat2"),
+    _aten.mv.default: _alike("self", "vec"),
+    _aten.addmv.default: _alike("self", "mat", "vec"),
+    _aten.linear.default: _alike("input", "weight", "bias"),
+    _aten.grid_sampler_2d.default: _alike("input", "grid"),
+    _aten.grid_sampler_3d.default: _alike("input", "grid"),
+    _aten.heaviside.default: _alike("self", "values"),
+    _aten.index_put.default: _all(_alike("self", "values"), _index("indices", *_ANY_INDEX)),
+    _aten.put.default: _all(_alike("self", "source"), _index("index", torch.int64)),
+    _aten.index_select.default: _index("index", torch.int64, torch.int32),
+    _aten.index_fill.int_Scalar: _index("index", torch.int64),
+    _aten.index_fill.int_Tensor: _index("index", torch.int64),
+    _aten.searchsorted.Tensor: _index("sorter", torch.int64),
+    _aten.searchsorted.Scalar: _index("sorter", torch.int64),
+    _aten.nll_loss_forward.default: _all(_alike("self", "weight"), _TARGET),
+    _aten.nll_loss2d_forward.default: _all(_alike("self", "weight"), _TARGET),
+    **dict.fromkeys(
+        (
+            _aten.native_layer_norm.default,
+            _aten.native_group_norm.default,
+            _aten.native_batch_norm.default,
+            _aten._native_batch_norm_legit.default,
+            _aten._native_batch_norm_legit.no_stats,
+            _aten._native_batch_norm_legit_no_training.default,
+            _aten._batch_norm_with_update.default,
+            _aten._batch_norm_no_update.default,
+        ),
+        _check_parameters,
+    ),
+    **dict.fromkeys(
+        (
+            _aten.relu.default,
+            _aten.silu.default,
+            _aten.glu.default,
+            _aten.threshold.default,
+            _aten.topk.default,
+            _aten.median.default,
+            _aten.median.dim,
+            _aten.max_pool2d_with_indices.default,
+            _aten.max_pool3d_with_indices.default,
+            _aten.reflection_pad1d.default,
+            _aten.reflection_pad2d.default,
+            _aten.reflection_pad3d.default,
+        ),
+        _not(_is_bool, "self"),
+    ),
+    _aten.pow.Tensor_Tensor: _not(_is_bool, "self", "exponent"),
+    _aten.pow.Tensor_Scalar: _check_power,
+    _aten.addcmul.default: _not(_is_bool, "self", "tensor1", "tensor2"),
+    _aten.add.Tensor: _check_scale,
+    _aten.sub.Tensor: _check_scale,
+    _aten.normal.Tensor_Tensor: _not(_is_integer, "mean"),
+    _aten.normal.Tensor_float: _not(_is_integer, "mean"),
+    _aten.gelu.default: _not(_is_integer, "self"),
+    _aten.igamma.default: _not(_is_integer, "self", "other"),
+    _aten.igammac.default: _not(_is_integer, "self", "other"),
+    _aten.gcd.default: _not(_is_not_integer, "self"),
+    _aten.lcm.default: _not(_is_not_integer, "self"),
+    **dict.fromkeys((_aten.avg_pool2d.default, _aten.avg_pool3d.default), _not(_is_neither_float_nor_long, "self")),
+}
+
+CHECKS: dict[Any, Check] = {**_SIZES, **_DTYPES}

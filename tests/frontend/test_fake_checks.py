@@ -1,0 +1,79 @@
+"""Dtypes that eager does not take raise, where torch's tracing says nothing of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+import lamella
+
+X = torch.arange(12.0).view(4, 3)
+WHOLE = X.long()
+MASK = X > 4
+I16 = torch.tensor([0, 1], dtype=torch.int16)
+
+WRONG: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
+    "mm": (lambda x, y: x @ y.t(), (X, WHOLE)),
+    "mv": (lambda x, y: x.mv(y), (X, WHOLE[0])),
+    "addmm": (lambda x, y: torch.addmm(y[:, :1], x, x.t()), (X, WHOLE)),
+    "linear": (F.linear, (X, X.double())),
+    "index_put": (lambda x, i, y: x.index_put((i,), y), (X, I16.long(), WHOLE[:2])),
+    "index_put at i16": (lambda x, i: x.index_put((i,), x[:2]), (X, I16)),
+    "index_select at i16": (lambda x, i: x.index_select(0, i), (X, I16)),
+    "index_fill at i32": (lambda x, i: x.index_fill(0, i, 1.0), (X, I16.int())),
+    "put at i32": (lambda x, i: x.put(i, x[0, :2]), (X, I16.int())),
+    "put": (lambda x, i, y: x.put(i, y[0, :2]), (X, I16.long(), WHOLE)),
+    "searchsorted": (lambda x, i: torch.searchsorted(x[0, :2], x, sorter=i), (X, I16.int())),
+    "nll_loss at i32": (F.nll_loss, (X[:2], I16.int())),
+    "multilabel_margin_loss at i32": (F.multilabel_margin_loss, (X, WHOLE.int() % 3)),
+    "weights of nll_loss": (lambda x, i, w: F.nll_loss(x, i, w), (X[:2], I16.long(), WHOLE[0])),
+    "layer_norm": (lambda x, w: F.layer_norm(x, [3], w), (X, X[0].double())),
+    "layer_norm of halves": (lambda x, w: F.layer_norm(x, [3], w), (X.half(), X[0].bfloat16())),
+    "group_norm": (lambda x, w: F.group_norm(x, 3, w), (X, WHOLE[0])),
+    "batch_norm": (lambda x, m: F.batch_norm(x, m, m), (X, WHOLE[1])),
+    "grid_sample": (lambda x, g: F.grid_sample(x[None, None], g, align_corners=True), (X, WHOLE.new_zeros(1, 2, 2, 2))),
+    "heaviside": (torch.heaviside, (X, WHOLE)),
+    "relu of truth values": (F.relu, (MASK,)),
+    "gelu of integers": (F.gelu, (WHOLE,)),
+    "gcd of floats": (torch.gcd, (X, X)),
+    "topk of truth values": (lambda x: x.topk(2).values, (MASK,)),
+    "negative powers": (lambda x: x**-1, (WHOLE,)),
+    "a fraction of integers": (lambda x: torch.add(x, x, alpha=1.5), (MASK,)),
+    "an average of i16": (lambda x: F.avg_pool2d(x[None], 2), (X.short(),)),
+}
+RIGHT: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
+    "layer_norm": (lambda x, w: F.layer_norm(x, [3], w, w), (X.bfloat16(), X[0])),
+    "batch_norm": (lambda x, m: F.batch_norm(x, m, m), (X.bfloat16(), X[1])),
+    "group_norm": (lambda x: F.group_norm(x, 3), (X.double(),)),
+    "nll_loss": (lambda x, i: F.nll_loss(x, i), (X[:2], I16.long())),
+    "index_put": (lambda x, i: x.index_put((i,), x[:2]), (X, I16.int())),
+    "powers": (lambda x: x**2 + x.double() ** -1, (WHOLE,)),
+    "sums": (lambda x, y: torch.add(x, y, alpha=2) + torch.add(x, 1, alpha=2), (WHOLE, MASK)),
+    "gcd": (torch.gcd, (WHOLE, WHOLE.int())),
+    "products": (lambda x, y: torch.addmm(x[0, 0], x, y.t()), (WHOLE, WHOLE)),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_eager_does_not_take_raises(name: str) -> None:
+    f, given = WRONG[name]
+    with pytest.raises((RuntimeError, IndexError)) as theirs:
+        f(*given)
+    torch._dynamo.reset()
+    with pytest.raises(type(theirs.value)):
+        lamella.compile(f)(*given)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_eager_takes_is_compiled(name: str) -> None:
+    """Not given back to torch as a whole."""
+    f, given = RIGHT[name]
+    torch._dynamo.reset()
+    told = lamella.explain(f, *given)
+    assert "eager" not in str(told).split("compiled in")[0], str(told)
+    torch.testing.assert_close(lamella.compile(f, fullgraph=True)(*given), f(*given))
