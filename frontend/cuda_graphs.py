@@ -62,7 +62,10 @@ KEPT = 1 << 20
 """Bytes that its forward may keep for a backward, for each launch: a backward frees none of a recording's memory."""
 
 LENT = 1 << 20
-"""Bytes of a forward's result from which on it is given as it is, if nobody has it any more at the next call."""
+"""Bytes of a forward's result from which on it is given as it is, if nobody has it any more at the next call. Of what
+is called without derivatives only where recordings are asked for: a result that another stream still copies, which
+`Tensor.record_stream` tells the allocator, nobody needs to have any more.
+"""
 
 LAUNCHES = 4
 """Launches and calls that such a graph has at least, beside the copies of its results."""
@@ -330,7 +333,8 @@ class GraphedCall:
         kind = self.arguments.kind
         if not self.arguments.asked and not recorder.roomy():
             raise Unrecordable("little of the GPU's memory is free")
-        lent = None if known.held >= 2 else {"backward": 0, "forward": LENT}.get(kind)
+        gives = kind != "inference" or self.arguments.asked
+        lent = None if known.held >= 2 or not gives else 0 if kind == "backward" else LENT
         policy = Results(frozenset(self.arguments.kept), lent, apart=lent == 0)
         run: Any = self.graph
         if self.uploads:

@@ -13,7 +13,7 @@ from .decomposition import Call, rule
 from .decompositions_pooling import Windows
 from .prims_builder import Value
 from .products import is_generated, is_widened
-from .widened import called_in_f32
+from .widened import called, called_in_f32
 
 
 def _each(values: Sequence[int], n: int) -> tuple[int, ...]:
@@ -93,6 +93,13 @@ def _transposed(
     return _convolved(_spread(x, stride), _turned(weight, groups), places, ones, low, dilation, groups)
 
 
+def _adds_bias(x: Value, weight: Value, groups: int) -> bool:
+    """Whether ATen adds the bias to what its library has made, as a kernel of ours does with what follows: on GPUs,
+    but for depthwise convolutions. Source: aten/src/ATen/native/Convolution.cpp, _convolution.
+    """
+    return x.type.device.startswith("cuda") and (groups == 1 or weight.shape[1] != 1)
+
+
 @rule("aten.convolution", costly=True)
 def convolution(
     call: Call, x: Value, weight: Value, bias: Value | None, stride: Sequence[int], padding: Sequence[int],
@@ -103,7 +110,11 @@ def convolution(
         args = (x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
         return called_in_f32(call, args)[0]
     if not is_generated(call.op):
-        return NotImplemented
+        if bias is None or not _adds_bias(x, weight, groups):
+            return NotImplemented
+        args = (x, weight, None, stride, padding, dilation, transposed, output_padding, groups)
+        (y,) = called(call, call.op.name, args, [call.type])
+        return (y.opmath() + bias.opmath().broadcast(y.shape, [1])).to(call.type.dtype)
     n = x.rank - 2
     numbers = _each(stride, n), _each(padding, n), _each(dilation, n)
     made = _transposed if transposed else _convolved

@@ -24,6 +24,7 @@ PASSES: dict[str, str] = {
     "aten-devices": f"{_HERE}.aten_devices:AtenDevices",
     "aten-batch-invariant": f"{_HERE}.aten_batch_invariant:AtenBatchInvariant",
     "aten-pad-products": f"{_HERE}.aten_pad_products:AtenPadProducts",
+    "aten-unfold-convolutions": f"{_HERE}.aten_unfold_convolutions:AtenUnfoldConvolutions",
     "aten-channels-last": f"{_HERE}.aten_channels_last:AtenChannelsLast",
     "aten-choose-products": f"{_HERE}.aten_choose_products:AtenChooseProducts",
     "aten-outline": f"{_HERE}.aten_outline:AtenOutline",

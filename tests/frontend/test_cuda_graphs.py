@@ -131,6 +131,29 @@ def test_large_results() -> None:
     assert len(known.recordings) == 1 and call.fake.replayed
 
 
+def test_large_results_that_are_given() -> None:
+    """Where recordings are asked for, they are not copied while nobody has them at the next call, and not written over."""
+    for asked in (True, False):
+        call, w = graph_of(lambda v: (v[0] * 2, v[0][:1] + 1), asked=asked), torch.ones(1 << 20)
+        for i in range(WATCHED + 6):
+            w += 1
+            y, z = call([w])
+            assert float(y[5]) == 2 * (i + 2) and float(z) == i + 3
+            del y
+        (known,) = call.sizes.values()
+        assert (
+            [r.copied for r in known.recordings] == [{1}]
+            if asked
+            else all(r.copied == {0, 1} for r in known.recordings)
+        )
+        kept = [(float(w[0]), call([w])[0])]
+        for _ in range(8):
+            w += 1
+            kept.append((float(w[0]), call([w])[0]))
+        assert all(float(y[7]) == 2 * v for v, y in kept)
+        assert all(r.copied == {0, 1} for r in known.recordings) and bool(known.recordings) >= asked
+
+
 def test_inputs_of_the_cpu() -> None:
     call, x = graph_of(lambda v: (v[0] * float(v[1]),)), torch.randn(3)
     for i in range(4):

@@ -46,3 +46,17 @@ func.func @main(%x: !sym.t<[1, 32, 28, 28], bf16>, %v: !sym.t<[32, 32, 3, 3], bf
   %1, %2, %3 = aten.convolution_backward(%0, %x, %v, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [true, true, false]) : (!sym.t<[1, 32, 28, 28], bf16>, !sym.t<[1, 32, 28, 28], bf16>, !sym.t<[32, 32, 3, 3], bf16>) -> (!sym.t<[1, 32, 28, 28], bf16>, !sym.t<[32, 32, 3, 3], bf16>, none)
   func.return %0, %1, %2 : !sym.t<[1, 32, 28, 28], bf16>, !sym.t<[1, 32, 28, 28], bf16>, !sym.t<[32, 32, 3, 3], bf16>
 }
+
+// -----
+
+// On a GPU ATen adds the bias in a kernel of its own: kernels that read the result do that. Not so of depthwise ones.
+
+// CHECK:      [[C:%\w+]] = aten.convolution(%x, %w, none, {{.*}} -> !sym.t<[1, 32, 26, 26], bf16, device=cuda:0>
+// CHECK:      [[B:%\w+]] = prims.broadcast {{.*}} {dims = [1]}
+// CHECK:      prims.add {{.*}}[[B]]
+// CHECK:      aten.convolution(%x, %d, %b, {{.*}}, 32)
+func.func @main(%x: !sym.t<[1, 32, 28, 28], bf16, device=cuda:0>, %w: !sym.t<[32, 32, 3, 3], bf16, device=cuda:0>, %d: !sym.t<[32, 1, 3, 3], bf16, device=cuda:0>, %b: !sym.t<[32], bf16, device=cuda:0>) -> (!sym.t<[1, 32, 26, 26], bf16, device=cuda:0>, !sym.t<[1, 32, 26, 26], bf16, device=cuda:0>) {
+  %0 = aten.convolution(%x, %w, %b, [1, 1], [0, 0], [1, 1], false, [0, 0], 1) : (!sym.t<[1, 32, 28, 28], bf16, device=cuda:0>, !sym.t<[32, 32, 3, 3], bf16, device=cuda:0>, !sym.t<[32], bf16, device=cuda:0>) -> !sym.t<[1, 32, 26, 26], bf16, device=cuda:0>
+  %1 = aten.convolution(%x, %d, %b, [1, 1], [0, 0], [1, 1], false, [0, 0], 32) : (!sym.t<[1, 32, 28, 28], bf16, device=cuda:0>, !sym.t<[32, 1, 3, 3], bf16, device=cuda:0>, !sym.t<[32], bf16, device=cuda:0>) -> !sym.t<[1, 32, 26, 26], bf16, device=cuda:0>
+  func.return %0, %1 : !sym.t<[1, 32, 26, 26], bf16, device=cuda:0>, !sym.t<[1, 32, 26, 26], bf16, device=cuda:0>
+}
