@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._guards import detect_fake_mode
+from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
+from torch.utils._pytree import tree_leaves, tree_map
 
-from .outputs import Binding, Output
-from .torch_compat import ALIASES_OF_RESULTS, OutputType, forward_metadata, replayed, view_arguments
+from .outputs import Binding, Output, symbols_of
+from .torch_compat import ALIASES_OF_RESULTS, OutputType, forward_metadata, replayed
 
 if TYPE_CHECKING:
     import sympy
@@ -40,6 +42,11 @@ class View:
     """A fake tensor that lies as eager's view does."""
     relative: bool
     """Whether its offset depends on where its base begins."""
+    steps: Sequence[tuple[OpOverload, tuple[Any, ...], int | None]] = ()
+    """The views that it is of its base: operator, arguments, and which of several results; () where that is not known,
+    or a view as another dtype is none to autograd.
+    Derivatives go through these: those of `as_strided` are others where elements share memory.
+    """
 
     @property
     def numbers(self) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
@@ -51,7 +58,8 @@ class View:
     @property
     def symbols(self) -> set[Any]:
         sizes, strides, offset = self.numbers
-        return {s for n in (*sizes, *strides, offset) for s in getattr(n, "free_symbols", ())}
+        values = tree_leaves([args for _, args, _ in self.steps])
+        return {s for n in (*sizes, *strides, offset, *map(expression, values)) for s in symbols_of(n)}
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,8 @@ class Views:
         kept = list(made[: self.count])
         for i, view in self.found.items():
             base = f"a[{view.position}]" if view.of_input else made[view.position].source
-            kept[i] = Output.view(base, view.value, view.numbers, view.relative, self.known, values)
+            steps = [(op, tree_map(expression, args), part) for op, args, part in view.steps]
+            kept[i] = Output.view(base, view.value, view.numbers, view.relative, self.known, values, steps)
         return kept
 
 
@@ -167,10 +176,27 @@ def _views(graph: GraphModule) -> dict[int, View]:
             value = base.meta["val"]
             with detect_fake_mode([value]):  # pyright: ignore
                 lies = replayed(value, sequence)
-            absolute = any(view_arguments(step, "as_strided")[-1:] not in ((), (None,)) for step in sequence.sequence)
-            found[place] = View(base, of_input, position, lies, not absolute)
+            steps = _steps(sequence)
+            absolute = any(op is _STRIDED and args[-1] is not None for op, args, _ in steps)
+            cast = any(op is torch.ops.aten.view.dtype for op, _, _ in steps)
+            found[place] = View(base, of_input, position, lies, not absolute, () if cast else steps)
     for view in found.values():
-        _check_dtypes(view)
+        if not view.steps:
+            _check_dtypes(view)
+    return found
+
+
+def _steps(sequence: Any) -> list[tuple[OpOverload, tuple[Any, ...], int | None]]:
+    """The views that functionalization noted: operator, arguments after the tensor, and which of several results."""
+    found: list[tuple[OpOverload, tuple[Any, ...], int | None]] = []
+    for step in sequence.sequence:
+        values, name = step.as_tuple(), type(step).__name__.removesuffix("_ViewMeta")
+        begin = 1 + next(i for i, v in enumerate(values) if type(v).__name__ == "InverseReturnMode")
+        packet, overload = getattr(torch.ops.aten, name, None), "default"
+        if packet is None:
+            name, _, overload = name.rpartition("_")
+            packet = getattr(torch.ops.aten, name)
+        found.append((getattr(packet, overload), values[begin:], values[1] if begin == 4 else None))
     return found
 
 
@@ -180,7 +206,7 @@ def _seen(base: Node, position: int, output: Node) -> View:
         raise NotFunctional("it returns a view of an argument that it writes and whose sizes or strides it changes")
     absolute, node = False, output
     while node is not base:
-        absolute |= node.target is torch.ops.aten.as_strided.default and len(node.args) > 3
+        absolute |= node.target is _STRIDED and len(node.args) > 3
         node = node.all_input_nodes[0]
     return View(base, True, position, output.meta["val"], not absolute)
 
@@ -210,6 +236,7 @@ def _check_dtypes(view: View) -> None:
 
 MERGED = ("SyntheticBaseAOTInput", "ViewBaseAOTInput")
 """Inputs that are the memory of several arguments, which AOTAutograd replaces by it. Its offsets are not guarded."""
+_STRIDED = torch.ops.aten.as_strided.default
 _SCATTERED = torch.ops.aten.as_strided_scatter.default
 
 

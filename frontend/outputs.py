@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
+from torch._ops import OpOverload
+from torch.utils._pytree import tree_leaves
 
 if TYPE_CHECKING:
     import sympy
@@ -69,31 +71,54 @@ class Output:
         relative: bool,
         known: Mapping[sympy.Symbol, Binding],
         values: Mapping[sympy.Symbol, str],
+        steps: Sequence[tuple[OpOverload, Any, int | None]] = (),
     ) -> Output:
         """A tensor in the memory of what the source `base` gives, with the dtype and marks of the (fake) tensor `like`:
         sizes, strides, and the offset, `relative` to where that begins. `values` are sources of symbols that are not
-        `known`.
+        `known`. Made by the views `steps` where these are known.
         """
         sizes, strides, offset = numbers
-        symbols = {s for n in (*sizes, *strides, offset) for s in getattr(n, "free_symbols", ())}
+        if steps:
+            # No view itself: AOTAutograd makes them anew, as views of the base, of what they are views of here.
+            made = f"{base}.detach()"
+            for op, args, part in steps:
+                made = _called(op, made, args) + ("" if part is None else f"[{part}]")
+            symbols = {s for _, args, _ in steps for value in tree_leaves(args) for s in symbols_of(value)}
+        else:
+            begin = f"{base}.storage_offset() + {_printed(offset)}" if relative else _printed(offset)
+            lies = f"{_printed([*sizes])}, {_printed([*strides])}"
+            made = f"within({base}, {like.dtype}, {lies}, {begin})"
+            if like.is_conj() or like.is_neg():
+                made = f"marked({base}, {like.dtype}, {like.is_conj()}, {like.is_neg()}, {lies}, {begin})"
+            symbols = {s for n in (*sizes, *strides, offset) for s in symbols_of(n)}
         found = {s.name: values.get(s) or _SOURCES[known[s][0]].format(*known[s][1:]) for s in symbols}
-        begin = f"{base}.storage_offset() + {_printed(offset)}" if relative else _printed(offset)
-        lies = f"[{', '.join(map(_printed, sizes))}], [{', '.join(map(_printed, strides))}]"
-        made = f"within({base}, {like.dtype}, {lies}, {begin})"
-        if like.is_conj() or like.is_neg():
-            made = f"marked({base}, {like.dtype}, {like.is_conj()}, {like.is_neg()}, {lies}, {begin})"
         names = sorted(found)
         if not names:
             return Output(made)
         return Output(f"(lambda {', '.join(names)}: {made})({', '.join(found[n] for n in names)})")
 
 
-def _printed(e: sympy.Basic | int) -> str:
-    if isinstance(e, int):
-        return str(e)
+def _called(op: OpOverload, source: str, args: Sequence[Any]) -> str:
+    """An operator on what a source gives and other arguments, in the order of its schema."""
+    names = [f"{a.name}=" if a.kwarg_only else "" for a in op._schema.arguments[1:]]
+    return f"torch.ops.{op}({', '.join([source, *(f'{n}{_printed(v)}' for n, v in zip(names, args, strict=False))])})"
+
+
+def symbols_of(value: Any) -> set[Any]:
+    """The symbols in an expression, none in what is no expression."""
+    return getattr(value, "free_symbols", set())
+
+
+def _printed(value: Any) -> str:
+    """The source of an expression, a number, a dtype, or lists of these."""
+    if isinstance(value, (list, tuple)):
+        items: Sequence[Any] = value
+        return f"[{', '.join(map(_printed, items))}]"
+    if not hasattr(value, "free_symbols"):
+        return repr(value)
     from torch.utils._sympy.printers import PythonPrinter
 
-    return PythonPrinter().doprint(e)
+    return PythonPrinter().doprint(value)
 
 
 def within(base: torch.Tensor, dtype: torch.dtype, sizes: list[int], strides: list[int], offset: int) -> torch.Tensor:

@@ -72,7 +72,6 @@ __all__ = [
     "replayed",
     "says_all",
     "symbol_hints",
-    "view_arguments",
     "with_effects",
     "written_versions",
 ]
@@ -162,11 +161,6 @@ ALIASES_OF_RESULTS = (
 def replayed(base: torch.Tensor, sequence: Any) -> torch.Tensor:
     """The views that functionalization noted, of another (fake) tensor."""
     return _c.apply_view_meta_sequence(base, sequence.sequence)
-
-
-def view_arguments(step: Any, name: str) -> tuple[Any, ...]:
-    """The arguments of a step of such a sequence, () if it is not of operator `name`."""
-    return step.as_tuple() if type(step).__name__ == f"{name}_ViewMeta" else ()
 
 
 def says_all(graph: Any) -> bool:

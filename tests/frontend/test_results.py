@@ -138,18 +138,34 @@ def test_a_conjugate_result_with_derivatives() -> None:
     torch.testing.assert_close(found, expected)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="AOTAutograd makes views of arguments anew by as_strided where sizes are symbolic, whose derivative takes"
-    " means over elements that share memory; with TorchInductor too",
-)
-def test_gradients_through_a_returned_view_of_an_expanded_argument() -> None:
-    def f(x: Tensor) -> tuple[Tensor, Tensor]:
-        v = x.reshape(x.shape[0], -1)
-        return v * 2, v
+VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "rows": lambda x: x.reshape(x.shape[0], -1),
+    "one dim": lambda x: x.transpose(1, 2).select(1, x.shape[1] - 1),
+    "a diagonal of what is expanded": lambda x: x.unsqueeze(0).expand(x.shape[1], -1, -1, -1).diagonal(0, 1, 2),
+    "one of two halves": lambda x: x.chunk(2, 2)[1],
+    "one of several": lambda x: x.split(x.shape[2] // 2, 2)[1].unbind(1)[1],
+    "windows": lambda x: x.unfold(2, x.shape[1] - 2, 1),
+}
 
-    x = torch.arange(16.0).view(1, 4, 4).expand(3, 4, 4).requires_grad_()
-    weights = torch.arange(48.0).view(3, 16)
-    compiled = torch.compile(f, backend="lamella", dynamic=True)
-    (expected,), (found,) = (torch.autograd.grad((g(x)[1] * weights).sum(), x) for g in (f, compiled))
-    torch.testing.assert_close(found, expected)
+
+@pytest.mark.parametrize("of_argument", [True, False])
+@pytest.mark.parametrize("name", VIEWS)
+def test_gradients_through_a_returned_view_of_what_is_expanded(name: str, of_argument: bool) -> None:
+    """Of any size. The views are made anew by `as_strided` by torch, with TorchInductor too: its derivative takes means
+    over elements that share memory.
+    """
+
+    def f(x: Tensor) -> tuple[Tensor, ...]:
+        x = x if of_argument else (x[:1] * 2).expand(x.shape[0], -1, -1)
+        v = VIEWS[name](x)
+        return (v * 2, v) if of_argument else (v * 2, v, x[0])
+
+    compiled = torch.compile(f, backend="lamella", dynamic=True, fullgraph=True)
+    for n in (4, 6):
+        x = torch.arange(1.0 * n * n).view(1, n, n).expand(3, n, n).requires_grad_()
+        results, made = f(x), compiled(x)
+        assert shared((x, *made)) == shared((x, *results))
+        weights = [torch.arange(1.0 * r.numel()).view_as(r) for r in results]
+        for w, r, m in zip(weights, results, made, strict=True):
+            expected, found = (torch.autograd.grad((y * w).sum(), x, retain_graph=True) for y in (r, m))
+            torch.testing.assert_close(found, expected)
