@@ -271,6 +271,9 @@ OWN_SHARED = 4096
 EDGE_US = 1.7
 """Until a program has its first tiles, and from its last one on."""
 
+SHOWN = 0.5
+"""The part of it that another program on the same processor does not hide; of several others, divided by them."""
+
 DESCRIBE_US = 1.1
 """For a program to make tensor descriptors; with them steps are shorter."""
 DESCRIBED = 0.96
@@ -379,6 +382,8 @@ class Model:
         described = each * DESCRIBE_US if t.descriptors else 0.0
         if side_by_side == 1:
             product += (each - 1) * EDGE_US + each * after
+        elif not self.is_vector:
+            product += (each - 1) * EDGE_US * SHOWN / (side_by_side - 1)
         return max(self.memory, product + after, each * after) + EDGE_US + described
 
     def candidates(self, most: int = 8) -> list[Tile]:
