@@ -1,12 +1,13 @@
 """First calls in fresh processes: with empty caches, of a second function, and of a second process with warm caches.
 
-    python benchmarks/first_call.py [--cases small,bert,gpt2] [--backends lamella,inductor,eager] [--rounds 1]
+    python benchmarks/first_call.py [--cases small,bert,gpt2] [--backends lamella,lamella.compile,inductor,eager]
+                                    [--rounds 1]
 
 Each round starts two processes per backend over one folder of caches, empty for the first. A process imports torch and
 calls eagerly, then measures the first call of the case and that of another function. Seconds of wall time, CPU seconds
 of the process and its children in brackets; medians. The ratios are those of the wall times, round by round. The
-backend `eager` compiles nothing: what it takes is torch's own, TorchDynamo for the greater part. The package is
-compiled to bytecode before, as an installed one is.
+backend `eager` compiles nothing: what it takes is torch's own, TorchDynamo for the greater part. `lamella.compile` is
+that function in place of `torch.compile`. The package is compiled to bytecode before, as an installed one is.
 
     python benchmarks/first_call.py --bench bench.py --device cuda --dtype bf16 --cases hf/bert,hf/gpt2 [--shard 0/2]
 
@@ -44,9 +45,17 @@ def child(name: str, backend: str) -> dict[str, tuple[float, float]]:
     with torch.no_grad():
         program(**arguments)
         later(x)
-        found["first"] = _measured(lambda: torch.compile(program, backend=backend)(**arguments))
-        found["later"] = _measured(lambda: torch.compile(later, backend=backend)(x))
+        found["first"] = _measured(lambda: _compiled(program, backend)(**arguments))
+        found["later"] = _measured(lambda: _compiled(later, backend)(x))
     return found
+
+
+def _compiled(program: Callable[..., Any], backend: str) -> Callable[..., Any]:
+    if backend == "lamella.compile":
+        import lamella
+
+        return lamella.compile(program)
+    return torch.compile(program, backend=backend)
 
 
 def bench_child(options: argparse.Namespace) -> dict[str, tuple[float, float]]:

@@ -14,6 +14,7 @@ import os
 import platform
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -54,8 +55,11 @@ def reuse_traces(ours: Callable[[Any], bool], owner: Owner) -> None:
             return traced(*args, **kwargs)
         if isinstance(optimizer := given["locals"].get("self"), torch.optim.Optimizer):
             mark_rates(optimizer, _sizes(given["code"], given["closure"]))
+        from .torch_state import guards_untimed
+
         sizes = sizes_of_data_as_eager(given["one_graph"])
-        with without_collection(), torch._dynamo.config.patch(_SETTINGS), sizes:
+        untimed = nullcontext() if _are_traced() else guards_untimed()
+        with without_collection(), torch._dynamo.config.patch(_SETTINGS), sizes, untimed:
             # it makes much that stays, and would be looked through again and again
             made = found_or_traced(given, *args, **kwargs)
             if made.guarded_code is not None:
@@ -122,8 +126,10 @@ def _shorten(code: CodeType, scope: dict[str, Any]) -> None:
             scope[name] = turned_off(scope[name])
 
 
-_TRACED = ("TORCH_LOGS", "TORCH_TRACE", "TORCH_COMPILE_DEBUG")
-"""Who sets one of these wants to see traces."""
+def _are_traced() -> bool:
+    """Whether somebody wants to see what TorchDynamo does."""
+    return any(os.environ.get(name) for name in ("TORCH_LOGS", "TORCH_TRACE", "TORCH_COMPILE_DEBUG"))
+
 
 _SETTINGS = {"record_runtime_overhead": False}
 """Code that TorchDynamo makes for us tells the profiler nothing before the graph: two calls of Python each time it is
@@ -207,7 +213,7 @@ def _usual(given: dict[str, Any], module: Any) -> bool:
 
     hooks = given["hooks"]
     return (
-        not any(os.environ.get(name) for name in _TRACED)
+        not _are_traced()
         and not given["export"]
         and given["package"] is None
         and hooks.guard_export_fn is None

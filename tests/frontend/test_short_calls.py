@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator
 from types import FrameType
@@ -74,6 +75,24 @@ def test_a_graph_is_one_call_of_python_away(process: str) -> None:
             sys.setprofile(None)
     assert len(called) == 1
     assert not [name for name in entry.code.co_names if "record" in name]
+
+
+@pytest.mark.parametrize("read", [False, True], ids=["unread", "read"])
+def test_guards_are_timed_for_logs_alone(read: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    timed: list[Any] = []
+    guards: Any = sys.modules["torch._dynamo.guards"]
+    monkeypatch.setattr(guards, "profile_guard_manager", lambda *given: timed.append(given) or 0.0)
+    monkeypatch.setattr(guards.guards_log, "level", logging.DEBUG if read else logging.WARNING)
+    guards.guards_log.manager._clear_cache()
+    x = torch.randn(8)
+    with torch.no_grad():
+        for _process in ("first", "second"):
+            torch._dynamo.reset()
+            torch.testing.assert_close(lamella.compile(sine)(x), sine(x))
+            assert bool(timed) == read
+            timed.clear()
+        torch.compile(sine, backend="eager")(x)
+    assert timed
 
 
 def test_torchdynamo_is_off_in_a_graph_and_on_behind_it() -> None:
