@@ -15,7 +15,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 from xdsl.utils.exceptions import VerifyException
 
 from .prims_base import FLAG, SCALAR, PrimsOp, Scalar
-from .tensor import TensorType, is_complex, is_float, is_integer, itemsize
+from .tensor import HALVES, TensorType, is_complex, is_float, is_integer, itemsize
 
 FLOAT, INTEGER, BOOL, NUMBER, ANY = "floats", "integers", "i1", "numbers", "any dtype"
 
@@ -157,7 +157,7 @@ class ConvertOp(UnaryOp):
         result = self.tensor(self.results[0])
         if not _accepts(ANY, result.dtype):
             self.reject(f"is not defined for {result.dtype}")
-        if self.rounding is not None and result.dtype not in ("f16", "bf16"):
+        if self.rounding is not None and result.dtype not in HALVES:
             self.reject(f"expected 'rounding' on a convert to f16 or bf16, got {result.dtype}")
 
     @classmethod

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from xdsl.dialects.builtin import ComplexType, bf16, f16, f32, f64, i1, i8, i16, i32, i64
 from xdsl.ir import Attribute, Data, Dialect, TypeAttribute
@@ -50,6 +50,9 @@ TORCH_DTYPES: dict[str, str] = {
     "qu8": "quint8",
     "qi32": "qint32",
 }
+HALVES: Final = frozenset({"f16", "bf16"})
+"""What is computed in f32 and rounded."""
+
 PACKED = "mkldnn"
 """The device of a tensor on the CPU in a layout of oneDNN's own: an argument that only calls through Python take."""
 

@@ -24,7 +24,7 @@ from xdsl.passes import ModulePass
 from ..dialects import expr
 from ..dialects.aten import AtenOp, lookup
 from ..dialects.flow import bodies
-from ..dialects.tensor import TensorType
+from ..dialects.tensor import HALVES, TensorType
 from .aten_frozen import frozen_values
 from .aten_to_prims import remake, size_hints
 from .decisions import decide
@@ -45,9 +45,6 @@ READERS: Final = frozenset({"aten.mean.dim", "aten.sum.dim_IntList", "aten.amax"
 
 TENSOR_CORE_DTYPES: Final = frozenset({"f16", "bf16", "f32"})
 """On a GPU, tensor cores compute with images of these, channels last; of f32 as tf32, which torch allows by default."""
-
-HALVES: Final = frozenset({"f16", "bf16"})
-"""On a CPU, oneDNN takes long to reorder images of these."""
 
 RESULT, WEIGHT = 6, 3
 """How much longer than a copy of ours it takes, byte by byte, on a CPU: oneDNN to put a result of halves in order, ours

@@ -22,9 +22,8 @@ from xdsl.passes import ModulePass
 from ..dialects import expr
 from ..dialects.expr import Dim
 from ..dialects.flow import bodies
-from ..dialects.tensor import TensorType
+from ..dialects.tensor import HALVES, TensorType
 from .aten_builder import AtenBuilder, type_of
-from .aten_channels_last import HALVES
 from .convolution_cost import Convolution, convolution_of
 from .decisions import decide
 from .origins import lines

@@ -10,14 +10,12 @@ from xdsl.ir import Operation, SSAValue
 
 from ..dialects.aten import AtenOp
 from ..dialects.expr import Dim
-from ..dialects.tensor import TensorType
+from ..dialects.tensor import HALVES, TensorType
 from .gpu_target import GpuTarget
 from .schedule_matrix import SIDE
-from .target import CpuTarget
+from .target import F32_ALONE, CpuTarget
 
 FLASH: Final = "aten._scaled_dot_product_flash_attention_for_cpu"
-
-HALVES: Final = ("bf16", "f16")
 
 EFFICIENT: Final = "aten._scaled_dot_product_efficient_attention"
 """What a GPU is called with where there is a mask."""
@@ -82,7 +80,7 @@ def reason_to_widen(call: AttentionCall, target: CpuTarget) -> str | None:
     known = all(isinstance(n, int) for n in (call.queries, call.keys, call.size))
     if not known or target.vector_bits < 256 or call.dtype not in HALVES or target.multiplies(call.dtype):
         return None
-    return "the library has instructions for f32 alone there" if call.op.name == FLASH else None
+    return F32_ALONE if call.op.name == FLASH else None
 
 
 def reason_to_generate(call: AttentionCall, target: CpuTarget) -> str | None:
@@ -124,4 +122,4 @@ def is_large(dtype: str, batch: int, heads: int, groups: int, queries: int, keys
 def is_torchs(gpu: GpuTarget, dtype: str, queries: int, keys: int, size: int) -> bool:
     """Whether attention without a mask is faster by torch's kernel than by one of ours."""
     long = queries >= 1024 and keys >= (1024 if size > 64 else 8192)
-    return gpu.sm >= 90 and dtype in ("bf16", "f16") and size <= GPU_SIZE[dtype] and long
+    return gpu.sm >= 90 and dtype in HALVES and size <= GPU_SIZE[dtype] and long

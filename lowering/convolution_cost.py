@@ -16,8 +16,8 @@ from xdsl.ir import Operation, SSAValue
 
 from ..dialects.aten import AtenOp
 from ..dialects.expr import Dim
-from ..dialects.tensor import TensorType, is_float, is_integer
-from .target import CpuTarget
+from ..dialects.tensor import HALVES, TensorType, is_float, is_integer
+from .target import F32_ALONE, CpuTarget
 
 NAMES = frozenset({"aten.convolution", "aten.convolution_backward"})
 
@@ -64,9 +64,9 @@ def convolution_of(op: Operation) -> Convolution | None:
 def reason_to_widen(c: Convolution, target: CpuTarget) -> str | None:
     """Why a call with images and weights of f32 is faster than one with halves."""
     dtypes = {c.x.dtype, c.weight.dtype, c.result.dtype}
-    if c.x.device != "cpu" or len(dtypes) > 1 or c.x.dtype not in ("f16", "bf16") or target.multiplies(c.x.dtype):
+    if c.x.device != "cpu" or len(dtypes) > 1 or c.x.dtype not in HALVES or target.multiplies(c.x.dtype):
         return None
-    return "the library has instructions for f32 alone there"
+    return F32_ALONE
 
 
 def reason_to_convolve(c: Convolution, target: CpuTarget, size: Callable[[Dim], int]) -> str | None:
@@ -81,7 +81,7 @@ def reason_to_convolve(c: Convolution, target: CpuTarget, size: Callable[[Dim], 
     if c.op.name != "aten.convolution":
         return "a call costs more than the work" if work <= UNKNOWN else None
     known = all(isinstance(d, int) for d in (*c.x.shape, *c.result.shape))
-    half = c.x.dtype in ("f16", "bf16")
+    half = c.x.dtype in HALVES
     most = SMALL_HALVES if half or is_integer(c.x.dtype) or prod(map(size, kernel)) == 1 else SMALL
     if work <= (most if known and not c.op.arg("transposed") else UNKNOWN):
         return "a call costs more than the work"

@@ -21,7 +21,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from ..dialects import prims
 from ..dialects.aten import AtenOp
 from ..dialects.prims import Number
-from ..dialects.tensor import SymType, TensorType, is_float
+from ..dialects.tensor import HALVES, SymType, TensorType, is_float
 from .aten_canonicalize import introduces_sizes
 from .float_expressions import float_tensor
 from .moves import MOVES
@@ -246,7 +246,7 @@ def finish(value: Value, t: TensorType, new: set[Operation], alias: bool) -> SSA
         value = value.reshape(t.shape)
         new.add(cast(Operation, value.ssa.owner))
     if value.dtype != t.dtype:
-        rounding = t.dtype in ("f16", "bf16") and value.dtype == "f32"
+        rounding = t.dtype in HALVES and value.dtype == "f32"
         return value.b.add(prims.ConvertOp.make(value.ssa, t, rounding=rounding)).ssa
     owner = value.ssa.owner
     if isinstance(owner, prims.FullOp):

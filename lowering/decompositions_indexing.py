@@ -12,6 +12,7 @@ from ..dialects import expr
 from ..dialects.aten import lookup
 from ..dialects.expr import Dim
 from ..dialects.prims import Number
+from ..dialects.tensor import HALVES
 from .decomposition import Call, rule
 from .decompositions_views import dims_of
 from .prims_builder import Value
@@ -241,7 +242,7 @@ def scatter(
 ) -> Value:
     """`x.scatter`, where f16 and bf16 are summed in f32; with `halves` as such, on a GPU that adds them in memory."""
     halves &= combine == "add" and x.b.halves and x.type.device != "cpu"
-    if combine == "none" or x.dtype not in ("f16", "bf16") or halves:
+    if combine == "none" or x.dtype not in HALVES or halves:
         return x.scatter(indices, source, index, combine, message)
     return x.opmath().scatter(indices, source.opmath(), index, combine, message)
 

@@ -11,7 +11,7 @@ import torch
 
 from ..dialects import prims
 from ..dialects.prims import Number, PrimsOp, UnaryOp
-from ..dialects.tensor import TORCH_DTYPES
+from ..dialects.tensor import HALVES, TORCH_DTYPES
 from .decomposition import Call, fit, pointwise, rule, view
 from .prims_builder import Value
 from .promotion import opmath
@@ -157,7 +157,7 @@ def scaling(*names: str) -> Callable[[Callable[..., Value]], Callable[..., Value
     def register(function: Callable[..., Value]) -> Callable[..., Value]:
         def lowered(call: Call, *args: Any) -> Value:
             t, (a, b, alpha) = call.type, args
-            if t.dtype in ("f16", "bf16") and t.device == "cpu" and isinstance(alpha, float):
+            if t.dtype in HALVES and t.device == "cpu" and isinstance(alpha, float):
                 alpha = torch.tensor(alpha, dtype=getattr(torch, TORCH_DTYPES[t.dtype])).item()
             given = zip((a, b, alpha), call.op.schema.args, strict=True)
             return function(*(fit(call.b, x, e.element, t, opmath(t.dtype)) for x, e in given))

@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from ..dialects import expr, prims
 from ..dialects.expr import Dim
 from ..dialects.prims import Number, PrimsOp, Scalar
-from ..dialects.tensor import TensorType, is_float, is_integer
+from ..dialects.tensor import HALVES, TensorType, is_float, is_integer
 from .numbers import number_as
 from .promotion import opmath
 from .sizes import SizeHints
@@ -128,7 +128,7 @@ class Value:
         if dtype == self.dtype:
             return self
         t = self.type.with_(dtype=dtype)
-        return self.b.add(prims.ConvertOp.make(self.ssa, t, rounding=rounding and dtype in ("f16", "bf16")))
+        return self.b.add(prims.ConvertOp.make(self.ssa, t, rounding=rounding and dtype in HALVES))
 
     def opmath(self) -> Value:
         """The value in the dtype that eager computes in."""

@@ -13,7 +13,7 @@ from .products import Product
 from .promotion import opmath
 from .schedule_matrix import BYTES, pairs, rows_of_block
 from .schedule_products import products_per_load
-from .target import CpuTarget
+from .target import F32_ALONE, CpuTarget
 from .vectors import Vectors
 
 ROWS = 32
@@ -87,7 +87,7 @@ def reason_to_widen(product: Product, target: CpuTarget, size: Callable[[Dim], i
     b, m, n, k = product.sizes(size)
     if b * max(m, n) * k > WIDENED_MOST or m * n * k < SHARED * (m * n + m * k + n * k):
         return None
-    return "the library has instructions for f32 alone there"
+    return F32_ALONE
 
 
 def _is_slow(product: Product, target: CpuTarget) -> bool:

@@ -7,7 +7,7 @@ from functools import cache
 
 import torch
 
-from ..dialects.tensor import DTYPE_OF_TORCH, TORCH_DTYPES, is_complex, is_float
+from ..dialects.tensor import DTYPE_OF_TORCH, HALVES, TORCH_DTYPES, is_complex, is_float
 
 COMPUTE_DTYPES = frozenset({"i1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"})
 """What prims compute with; an op on any other dtype stays an ATen call."""
@@ -18,7 +18,7 @@ FLOAT8 = frozenset({"f8e4m3fn", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz"})
 
 def opmath(dtype: str) -> str:
     """The dtype in which eager computes elementwise: f32 for f16 and bf16."""
-    return "f32" if dtype in ("f16", "bf16") else dtype
+    return "f32" if dtype in HALVES else dtype
 
 
 @cache

@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 from ..dialects.user_error import LamellaError
+
+F32_ALONE: Final = "the library has instructions for f32 alone there"
+"""Why halves are computed in f32 where the target does not multiply them (`CpuTarget.multiplies`)."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any, cast
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects.aten import AtenOp, lookup
-from ..dialects.tensor import TensorType
+from ..dialects.tensor import HALVES, TensorType
 from .decomposition import Call
 from .prims_builder import Value
 from .products import BIASED, is_widened
@@ -46,7 +46,7 @@ def convert_factors(ops: Iterable[Operation]) -> None:
         assert isinstance(op, AtenOp) and op.parent is not None
         bias = op.arg(BIASED[op.name]) if op.name in BIASED else None
         for i, v in enumerate(op.operands):
-            if v is bias or not isinstance(t := v.type, TensorType) or t.dtype not in ("f16", "bf16"):
+            if v is bias or not isinstance(t := v.type, TensorType) or t.dtype not in HALVES:
                 continue
             if v not in known:
                 made = cast("type[AtenOp]", lookup("aten._to_copy")).call([v, "f32"], [in_f32(t)], op.location)
