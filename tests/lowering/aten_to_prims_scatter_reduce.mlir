@@ -66,7 +66,7 @@ func.func @bucketize(%x: !sym.t<[s0], f32>, %b: !sym.t<[3], f32>) -> !sym.t<[s0]
 // CHECK-NEXT: [[V3:%\w+]] = prims.sub [[V1]], [[V2]] : !sym.t<[s0], i64>
 // CHECK-NEXT: [[V4:%\w+]] = prims.full {value = 0} : !sym.t<[s0], i64>
 // CHECK-NEXT: [[V5:%\w+]] = prims.select %m, [[V3]], [[V4]] : !sym.t<[s0], i1>, !sym.t<[s0], i64>, !sym.t<[s0], i64> -> !sym.t<[s0], i64>
-// CHECK-NEXT: [[V6:%\w+]] = prims.gather %y[[[V5]]] {index = [i0], message = "masked_scatter: expected self and source to have as many elements as the mask has ones"} : !sym.t<[4], f32>, !sym.t<[s0], i64> -> !sym.t<[s0], f32>
+// CHECK-NEXT: [[V6:%\w+]] = prims.gather %y[[[V5]]] {index = [i0], message = "RuntimeError: Number of elements of source < number of ones in mask"} : !sym.t<[4], f32>, !sym.t<[s0], i64> -> !sym.t<[s0], f32>
 // CHECK-NEXT: [[V7:%\w+]] = prims.select %m, [[V6]], %x : !sym.t<[s0], i1>, !sym.t<[s0], f32>, !sym.t<[s0], f32> -> !sym.t<[s0], f32>
 // CHECK-NEXT: func.return [[V7]] : !sym.t<[s0], f32>
 func.func @masked_scatter(%x: !sym.t<[s0], f32>, %m: !sym.t<[s0], i1>, %y: !sym.t<[4], f32>) -> !sym.t<[s0], f32> {
