@@ -21,12 +21,12 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from ..dialects import prims
 from ..dialects.aten import AtenOp
 from ..dialects.prims import Number
-from ..dialects.tensor import HALVES, SymType, TensorType, is_float
+from ..dialects.tensor import HALVES, SymType, TensorType
 from .aten_canonicalize import introduces_sizes
 from .float_expressions import float_tensor
 from .moves import MOVES
 from .prims_builder import Builder, Value
-from .promotion import COMPUTE_DTYPES, FLOAT8, opmath, promote_types, result_dtype
+from .promotion import COMPUTE_DTYPES, FLOAT8, opmath, result_dtype
 from .size_code import has_code
 
 Result: TypeAlias = "Value | tuple[Value | None, ...] | Any"
@@ -155,11 +155,6 @@ def operand_dtype(call: Call, args: Sequence[Any]) -> str:
         elif a.element in ("Tensor", "number") and arg is not None and not isinstance(arg, (str, tuple)):
             numbers.append(number_dtype(arg))
     return result_dtype(tuple(tensors), tuple(zero_dim), tuple(numbers))
-
-
-def float_dtype(dtype: str) -> str:
-    """The dtype of a float function of it: integers give the default dtype."""
-    return dtype if is_float(dtype) else promote_types("f32", dtype)
 
 
 def decompose(b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> list[SSAValue] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, cast
 
 import sympy
@@ -12,7 +11,6 @@ from ..dialects import expr, prims
 from ..dialects.expr import Dim
 from ..dialects.tensor import TensorType, is_float, itemsize
 
-Affine = Callable[[SSAValue], Any]
 MAX_DEPTH: Final = 32
 """Ops looked through for one fact."""
 
