@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -27,6 +27,7 @@ from ..dialects.flow import bodies
 from ..dialects.tensor import HALVES, TensorType
 from .aten_frozen import frozen_values
 from .aten_to_prims import remake, size_hints
+from .beside import RELAID
 from .decisions import decide
 from .fuse_cost import Hints
 from .origins import origins
@@ -233,6 +234,8 @@ class _Rewrite:
             for before, after in zip(op.results, made.results, strict=True):
                 values[before] = after
                 if before in self.images:
+                    if is_convolution(op) and _is_slow(cast(AtenOp, op)):
+                        made.attributes = {**made.attributes, RELAID: UnitAttr()}
                     after._type = channels_last(cast(TensorType, before.type))  # pyright: ignore[reportPrivateUsage]
         new.add_ops(self.ops)
         body.detach_block(old)

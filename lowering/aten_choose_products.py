@@ -1,5 +1,5 @@
 """aten to aten: products, attention and convolutions that are to be kernels are marked, and products of halves that are
-to be calls with factors of f32; the others stay calls.
+to be calls with factors of f32, of convolutions perhaps a part at a time; the others stay calls.
 
     %c = aten.mm(%a, %b) : …  ->  %c = aten.mm(%a, %b) {lamella.product = "generated"} : …
 
@@ -13,22 +13,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
-from xdsl.ir import Attribute, Block
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects.flow import bodies
 from ..dialects.hints import size_hints
+from ..dialects.tensor import TensorType, itemsize
 from .aten_to_prims import TABLES as TABLES  # they fill the table of rules, which tells what becomes kernels
 from .attention_call import FLASH, AttentionCall, attention_of
 from .attention_call import reason_on_gpu as attention_on_gpu
 from .attention_call import reason_to_generate as reason_for_attention
 from .attention_call import reason_to_widen as attention_in_f32
+from .beside import reordered
 from .convolution_cost import Convolution, convolution_of, reason_to_convolve
 from .convolution_cost import reason_to_widen as convolution_in_f32
+from .convolution_parts import in_parts, parts_of
 from .decisions import decide_counted
 from .eager_memory import EagerMemory
 from .fuse_cost import Hints
@@ -86,11 +89,14 @@ class AtenChooseProducts(ModulePass):
                 continue  # it is a part of attention
             way, why = self._way(p, target, hints, known, memory)
             mark, chosen = WAYS[way]
-            if mark is not None:
-                p.op.attributes[MARK] = mark
             self.statistics["generated"] += way == "generated"
             where = next(iter(lines(p.op.location)), "")
-            told[f"{p.op.name} {p.kind(hints.size)}{f' at {where}' if where else ''}: {chosen}, {why}"] += 1
+            parts = memory.parts(p) if way == "widened" and isinstance(p, Convolution) else 1
+            cut = f" in {parts} parts" if parts > 1 else ""
+            told[f"{p.op.name} {p.kind(hints.size)}{f' at {where}' if where else ''}: {chosen}{cut}, {why}"] += 1
+            for op_made in in_parts(p, parts) if isinstance(p, Convolution) else (p.op,):
+                if mark is not None:
+                    op_made.attributes[MARK] = mark
         if told:
             decide_counted(op, told)
 
@@ -109,6 +115,8 @@ class AtenChooseProducts(ModulePass):
         if isinstance(p, Convolution):
             why = reason_to_convolve(p, target, hints.size)
             wide = None if why else convolution_in_f32(p, target)
+            if wide is not None and not memory.parts(p):
+                wide = None
         elif isinstance(p, AttentionCall) and p.device.startswith("cuda"):
             why = attention_on_gpu(p, GpuTarget.from_name(self.gpu)) if self.choose == "auto" else None
         elif self.choose == "all":
@@ -122,7 +130,7 @@ class AtenChooseProducts(ModulePass):
             why = reason_on_gpu(p, GpuTarget.from_name(self.gpu))
         else:
             why, wide = reason_to_generate(p, target, hints.size), product_in_f32(p, target, hints.size)
-            if wide is not None and why is not None and not memory.admits(p):
+            if wide is not None and why is not None and not memory.parts(p):
                 wide = None
         if wide is not None:
             return "widened", wide
@@ -130,32 +138,52 @@ class AtenChooseProducts(ModulePass):
 
 
 class _Memory:
-    """Whether there is memory for factors and results in f32, as eager's peak goes: for all products of a block that
-    are alike, or for none, so that layers stay alike wherever they stand (`repeats`).
+    """In how many parts there is memory for factors and results in f32, as eager's peak goes, 0 where there is none:
+    the same for all that are alike in a block, so that layers stay alike wherever they stand (`repeats`).
     """
 
     def __init__(self, hints: Hints) -> None:
         self._hints = hints
-        self._admitted: dict[Block, dict[object, bool]] = {}
+        self._parts: dict[Block, dict[object, int]] = {}
 
-    def admits(self, p: Product) -> bool:
+    def parts(self, p: Product | Convolution) -> int:
         block = p.op.parent
         assert block is not None
-        if block not in self._admitted:
-            self._admitted[block] = self._of(block)
-        return self._admitted[block][_alike(p)]
+        if block not in self._parts:
+            self._parts[block] = self._of(block)
+        return self._parts[block][_alike(p)]
 
-    def _of(self, block: Block) -> dict[object, bool]:
+    def _of(self, block: Block) -> dict[object, int]:
         eager = EagerMemory(block, self._hints)
-        found: dict[object, bool] = {}
-        for p in filter(None, map(product_of, block.ops)):
-            b, m, n, k = p.sizes(self._hints.size)
-            fits = eager.admits(p.op, F32 * b * (m * k + k * n + m * n))
-            found[_alike(p)] = found.get(_alike(p), True) and fits
+        found: dict[object, int] = {}
+        for p in filter(None, (product_of(o) or convolution_of(o) for o in block.ops)):
+            tried = parts_of(p) if isinstance(p, Convolution) else (1,)
+            fits = next((n for n in tried if eager.admits(p.op, self._more(p, n))), 0)
+            before = found.get(_alike(p), fits)
+            found[_alike(p)] = max(before, fits) if before and fits else 0
         return found
 
+    def _more(self, p: Product | Convolution, parts: int) -> int:
+        """Bytes that are held for a call in f32, beside what eager holds there."""
+        if isinstance(p, Product):
+            b, m, n, k = p.sizes(self._hints.size)
+            return F32 * b * (m * k + k * n + m * n)
+        results = [r for r in p.op.results if isinstance(r.type, TensorType)]
+        given = [v for v in dict.fromkeys(p.op.operands) if isinstance(v.type, TensorType)]
+        weight = cast(SSAValue, p.op.arg("weight"))
+        made = sum(map(self._wide, results))
+        read = sum(self._wide(v) // (parts if v is weight else 1) for v in (*given, *reordered(p.op)))
+        # what is made for the call alone is made in f32, and what is read has gone when results are rounded
+        alone = (v for v in given if isinstance(v.owner, Operation) and len(list(v.uses)) == 1)
+        halves = sum(map(self._hints.bytes, (*results, *alone)))
+        return max(made, made + read - halves)
 
-def _alike(p: Product) -> object:
+    def _wide(self, v: SSAValue) -> int:
+        """Bytes of a tensor in f32."""
+        return self._hints.bytes(v) * F32 // itemsize(cast(TensorType, v.type).dtype)
+
+
+def _alike(p: Product | Convolution) -> object:
     """What products of layers that are alike have in common."""
     return p.op.name, tuple(v.type for v in (*p.op.operands, *p.op.results))
 

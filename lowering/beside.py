@@ -7,13 +7,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from ..dialects.tensor import TensorType
 from .arena_plan import Request, estimate
 from .buffer_lifetimes import Memory
 from .lent_memory import profile
 from .storage import storage_bytes
+
+RELAID = "lamella.contiguous"
+"""The attribute of a convolution of halves whose images are contiguous in eager, and channels last here."""
 
 RECYCLED = 1 << 20
 """Bytes from which on an output is recycled, and anything worth telling of."""
@@ -36,17 +39,21 @@ def beside(
         stays = m.returned or (m.first < 0 and not given(m))
         requests.append(Request(m.first, end if stays else m.last, storage_bytes(cast(TensorType, m.value.type))))
     for at, step in enumerate(steps):
-        requests += [Request(at, at, storage_bytes(t)) for op in step for t in _reordered(op)]
+        requests += [Request(at, at, storage_bytes(cast(TensorType, v.type))) for op in step for v in reordered(op)]
     return profile([(r.first, r.last, estimate(r.size, hints)) for r in requests], end + 1)
 
 
-def _reordered(op: Operation) -> list[TensorType]:
-    """What oneDNN copies to have it in its own layout: weights, and images that are not channels last."""
+def reordered(op: Operation, *, in_eager: bool = False) -> list[SSAValue]:
+    """What oneDNN has in its own layout for a call, beside what it is given: weights, images that are not channels
+    last and what it makes of these. `in_eager`: for what eager calls in the place of `op`.
+    """
     if op.name != "aten.convolution":
         return []
-    image, weight = (cast(TensorType, v.type) for v in op.operands[:2])
-    copied = [weight, image] if image.is_contiguous else [weight]
-    return copied if image.device == "cpu" else []
+    image, weight = op.operands[:2]
+    t = cast(TensorType, image.type)
+    copied = t.is_contiguous or (in_eager and RELAID in op.attributes)
+    found = [weight, image, op.results[0]] if copied else [weight]
+    return found if t.device == "cpu" else []
 
 
 def until_next(alive: Sequence[int], at: Sequence[int]) -> list[int]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from xdsl.ir import Block, Operation
 
 from ..dialects.tensor import TensorType
+from .beside import reordered
 from .buffer_lifetimes import Lifetimes
 from .fuse_cost import Hints
 from .lent_memory import profile
@@ -27,15 +28,15 @@ class EagerMemory:
         lifetimes = Lifetimes(block)
         steps = lifetimes.steps
         self._step: dict[Operation, int] = {op: i for i, step in enumerate(steps) for op in step}
-        self._alive = profile(
-            [
-                (m.first, len(steps) - 1 if m.returned else m.last, hints.bytes(m.value))
-                for m in lifetimes.memories
-                if isinstance(m.value.type, TensorType) and (m.first >= 0 or m.value in given)
-            ],
-            len(steps),
-        )
+        made = [
+            (m.first, len(steps) - 1 if m.returned else m.last, hints.bytes(m.value))
+            for m in lifetimes.memories
+            if isinstance(m.value.type, TensorType) and (m.first >= 0 or m.value in given)
+        ]
+        taken = [(i, i, sum(map(hints.bytes, reordered(op, in_eager=True)))) for op, i in self._step.items()]
+        self._alive = profile(made, len(steps))
+        self._peak = max(profile([*made, *taken], len(steps)))
 
     def admits(self, op: Operation, more: int) -> bool:
-        """Whether there may be as many bytes more while `op` is computed."""
-        return self._alive[self._step[op]] + more <= OVER * max(self._alive) + FEW
+        """Whether there may be as many bytes more, beside tensors, while `op` is computed."""
+        return self._alive[self._step[op]] + more <= OVER * self._peak + FEW

@@ -20,6 +20,7 @@ from ..dialects.tensor import itemsize
 from .fuse_cost import BYTES_PER_OP, WRITE, Hints
 from .fuse_graph import Node, Read, tensor_type
 from .fuse_index import invert, simplified
+from .fuse_narrow import widens
 from .stages import Stages
 
 MAX_DEPTH = 64
@@ -68,7 +69,7 @@ class _Absorber:
 
     def run(self) -> dict[SSAValue, Node]:
         # before what makes the narrow value is asked: that is what should be stored, if one of them is
-        work = deque(sorted(self.nodes, key=lambda n: not _widens(n)))
+        work = deque(sorted(self.nodes, key=lambda n: not widens(n)))
         waiting = set(self.nodes)
         absorbed: dict[SSAValue, Node] = {}
         while work:
@@ -216,13 +217,6 @@ def _users(v: SSAValue) -> Iterable[Operation]:
             yield from _users(use.operation.res)
         else:
             yield use.operation
-
-
-def _widens(n: Node) -> bool:
-    """Whether a nest only makes its elements wider."""
-    if not n.pointwise or len(n.tensors) != 1 or len(n.results) != 1 or n.cost > 1:
-        return False
-    return itemsize(tensor_type(n.results[0]).dtype) > itemsize(tensor_type(n.tensors[0]).dtype)
 
 
 def _evaluations(n: Node, r: Read, hints: Hints, reuse: int) -> float:

@@ -35,6 +35,7 @@ from .fuse_cost import Hints, Machine
 from .fuse_emit import KernelEmitter
 from .fuse_graph import Node, body_key, make_node
 from .fuse_groups import Cluster, Grouper
+from .fuse_narrow import read_narrow
 from .fuse_order import Order, in_order
 from .fuse_plan import Group, plan_kernel
 from .fuse_split import split_reductions
@@ -127,9 +128,11 @@ class _Body:
     def __init__(self, block: Block, machine: Machine, hints: Hints) -> None:
         self.block, self.machine, self.hints = block, machine, hints
         self.ops = split_reductions(list(self.block.ops), machine, hints)
+        self.nodes, self.stages = _nodes(self.ops)
+        if (ops := read_narrow(self.ops, self.nodes, self.stages)) is not None:
+            self.ops = ops
+            self.nodes, self.stages = _nodes(ops)
         self.order = Order(self.ops)
-        self.nodes: dict[Operation, Node] = {n.op: n for n in _live(self.ops)}
-        self.stages = Stages(self.ops, lambda op: self.nodes[op].tensors if op in self.nodes else op.operands)
         self.absorbed = absorb(list(self.nodes.values()), self.order.mutations, hints, self.stages, machine.reuse)
         self.real = [n for n in self.nodes.values() if not n.absorbed]
         self.readers: dict[SSAValue, set[Node]] = {r.source: set[Node]() for n in self.real for r in n.reads}
@@ -245,6 +248,12 @@ def _group_key(group: Group, nodes: list[Node], leaving: set[SSAValue]) -> tuple
     parts.append(tuple(axes[a] for a in group.grid))
     parts.append(tuple(axes[a] for a in group.turns))
     return tensors, tuple(parts)
+
+
+def _nodes(ops: list[Operation]) -> tuple[dict[Operation, Node], Stages]:
+    """The nests that are needed, and the stages of all ops."""
+    nodes: dict[Operation, Node] = {n.op: n for n in _live(ops)}
+    return nodes, Stages(ops, lambda op: nodes[op].tensors if op in nodes else op.operands)
 
 
 def _live(ops: list[Operation]) -> list[Node]:

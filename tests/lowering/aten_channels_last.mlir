@@ -89,7 +89,7 @@ func.func @gpu_alone(%x: !sym.t<[2, 8, 32, 32], bf16, device=cuda:0>, %v: !sym.t
 
 // Of halves on a CPU, one convolution is worth it, unless its weight is large.
 // CHECK-LABEL: func.func @halves(
-// CHECK: aten.convolution({{.*}}) : {{.*}} -> !sym.t<[2, 64, 28, 28], bf16, strides=[50176, 1, 1792, 64]>
+// CHECK: aten.convolution({{.*}}) {lamella.contiguous} : {{.*}} -> !sym.t<[2, 64, 28, 28], bf16, strides=[50176, 1, 1792, 64]>
 // CHECK-NEXT: [[R:%\w+]] = aten.relu(
 // CHECK-NEXT: aten.clone([[R]], memory_format = contiguous_format)
 func.func @halves(%x: !sym.t<[2, 64, 28, 28], bf16>, %w: !sym.t<[64, 64, 3, 3], bf16>) -> !sym.t<[2, 64, 28, 28], bf16> {

@@ -198,6 +198,46 @@ func.func @main(%q: !sym.t<[1, 8, 60, 30], bf16>, %x: !sym.t<[1, 32, 56, 56], f1
 
 // -----
 
+// A weight in f32, and the copy that oneDNN has in its own order, are as large as eager's peak allows: else parts of the result's
+// channels are convolved one after the other, and put together.
+
+// CHECK-LABEL: lamella.decisions
+// CHECK-SAME: "aten.convolution bf16 2x512x7x7 * 512x512x3x3: in f32 in 4 parts, the library
+// CHECK: [[W0:%\w+]] = aten.slice.Tensor(%w, start = 0, end = 128) : {{.*}} -> !sym.t<[128, 512, 3, 3], bf16, strides=[4608, 1, 1536, 512]>
+// CHECK: [[B0:%\w+]] = aten.slice.Tensor(%b, start = 0, end = 128) : {{.*}} -> !sym.t<[128], bf16>
+// CHECK: [[P0:%\w+]] = aten.convolution(%x, [[W0]], [[B0]], [1, 1], [1, 1], [1, 1], false, [0, 0], 1) {lamella.product = "widened"} : {{.*}} -> !sym.t<[2, 128, 7, 7], bf16, strides=[6272, 1, 896, 128]>
+// CHECK: aten.slice.Tensor(%w, start = 384, end = 512)
+// CHECK: [[P3:%\w+]] = aten.convolution({{.*}}) {lamella.product = "widened"}
+// CHECK: aten.cat([[[P0]], {{.*}}, [[P3]]], 1) : {{.*}} -> !sym.t<[2, 512, 7, 7], bf16, strides=[25088, 1, 3584, 512]>
+func.func @main(%x: !sym.t<[2, 512, 7, 7], bf16, strides=[25088, 1, 3584, 512]>, %w: !sym.t<[512, 512, 3, 3], bf16, strides=[4608, 1, 1536, 512]>, %b: !sym.t<[512], bf16>, %y: !sym.t<[1024, 2048], bf16>) -> (!sym.t<[2, 512, 7, 7], bf16, strides=[25088, 1, 3584, 512]>, !sym.t<[2048], bf16>) {
+  %a = aten.cumsum(%y, 0) : (!sym.t<[1024, 2048], bf16>) -> !sym.t<[1024, 2048], bf16>
+  %s = aten.sum.dim_IntList(%a, [0]) : (!sym.t<[1024, 2048], bf16>) -> !sym.t<[2048], bf16>
+  %0 = aten.convolution(%x, %w, %b, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 512, 7, 7], bf16, strides=[25088, 1, 3584, 512]>, !sym.t<[512, 512, 3, 3], bf16, strides=[4608, 1, 1536, 512]>, !sym.t<[512], bf16>) -> !sym.t<[2, 512, 7, 7], bf16, strides=[25088, 1, 3584, 512]>
+  func.return %0, %s : !sym.t<[2, 512, 7, 7], bf16, strides=[25088, 1, 3584, 512]>, !sym.t<[2048], bf16>
+}
+
+// -----
+
+// Images in f32 that are more than that: the library's halves. Where eager's are contiguous, it has copies of them at its peak.
+
+// CHECK-LABEL: lamella.decisions
+// CHECK-SAME: "aten.convolution bf16 2x64x112x112 * 64x64x3x3: ATen
+func.func @main(%x: !sym.t<[2, 64, 112, 112], bf16, strides=[802816, 1, 7168, 64]>, %w: !sym.t<[64, 64, 3, 3], bf16>) -> !sym.t<[2, 64, 112, 112], bf16, strides=[802816, 1, 7168, 64]> {
+  %0 = aten.convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) : (!sym.t<[2, 64, 112, 112], bf16, strides=[802816, 1, 7168, 64]>, !sym.t<[64, 64, 3, 3], bf16>) -> !sym.t<[2, 64, 112, 112], bf16, strides=[802816, 1, 7168, 64]>
+  func.return %0 : !sym.t<[2, 64, 112, 112], bf16, strides=[802816, 1, 7168, 64]>
+}
+
+// -----
+
+// CHECK-LABEL: lamella.decisions
+// CHECK-SAME: "aten.convolution bf16 2x64x56x56 * 64x64x3x3: in f32, the library
+func.func @main(%x: !sym.t<[2, 64, 56, 56], bf16, strides=[200704, 1, 3584, 64]>, %w: !sym.t<[64, 64, 3, 3], bf16>) -> !sym.t<[2, 64, 56, 56], bf16, strides=[200704, 1, 3584, 64]> {
+  %0 = aten.convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1) {lamella.contiguous} : (!sym.t<[2, 64, 56, 56], bf16, strides=[200704, 1, 3584, 64]>, !sym.t<[64, 64, 3, 3], bf16>) -> !sym.t<[2, 64, 56, 56], bf16, strides=[200704, 1, 3584, 64]>
+  func.return %0 : !sym.t<[2, 64, 56, 56], bf16, strides=[200704, 1, 3584, 64]>
+}
+
+// -----
+
 // Bytes: matrix units take them; with AVX2 the library's instructions saturate, ours do not.
 
 // CHECK-LABEL: lamella.decisions = ["aten._int_mm i8*i8->i32 1x64x1024x1024 kk plain: ATen

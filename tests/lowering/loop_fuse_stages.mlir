@@ -33,3 +33,18 @@ func.func @scaled(%x: !sym.t<[2, 8, 32, 32], bf16>, %w: !sym.t<[8, 8, 1, 1], bf1
   %y, %i = aten.max_pool2d_with_indices(%r, [3, 3], [2, 2], [1, 1]) : (!sym.t<[2, 8, 32, 32], bf16>) -> (!sym.t<[2, 8, 16, 16], bf16>, !sym.t<[2, 8, 16, 16], i64>)
   func.return %y : !sym.t<[2, 8, 16, 16], bf16>
 }
+
+// What a call takes in f32 is there for that call only: a sum that comes after other calls reads the halves.
+// CHECK: func.func @residual
+// CHECK: [[H:%\w+]], [[W:%\w+]] = loop.launch @{{.*}} -> (!sym.t<[64, 64], bf16>, !sym.t<[64, 64], f32>)
+// CHECK: aten.mm([[W]],
+// CHECK: [[N:%\w+]] = aten.mm(
+// CHECK: loop.launch @{{.*}}([[H]], [[N]])
+func.func @residual(%x: !sym.t<[64, 64], bf16>, %b: !sym.t<[64, 64], f32>) -> !sym.t<[64, 64], f32> {
+  %s = aten.softmax.int(%x, -1) : (!sym.t<[64, 64], bf16>) -> !sym.t<[64, 64], bf16>
+  %w = aten._to_copy(%s, f32) : (!sym.t<[64, 64], bf16>) -> !sym.t<[64, 64], f32>
+  %m = aten.mm(%w, %b) : (!sym.t<[64, 64], f32>, !sym.t<[64, 64], f32>) -> !sym.t<[64, 64], f32>
+  %n = aten.mm(%m, %b) : (!sym.t<[64, 64], f32>, !sym.t<[64, 64], f32>) -> !sym.t<[64, 64], f32>
+  %r = aten.add.Tensor(%s, %n) : (!sym.t<[64, 64], bf16>, !sym.t<[64, 64], f32>) -> !sym.t<[64, 64], f32>
+  func.return %r : !sym.t<[64, 64], f32>
+}
