@@ -40,7 +40,11 @@ def _batch_norm_training(
     over = [0, *range(2, y.rank)]
     variance, mean = y.var_mean(over)
     rstd = (variance + eps).sqrt().reciprocal()
-    return _normalize(y, mean, rstd, weight, bias), mean, rstd, variance, y.count(over)
+    scale = rstd if weight is None else rstd * weight.to(rstd.dtype)
+    # from the mean first: what is equal to it gives 0, however large it is
+    normal = (y - _channel(mean, y.rank)) * _channel(scale, y.rank)
+    result = normal if bias is None else normal + _channel(bias.to(rstd.dtype), y.rank)
+    return result, mean, rstd, variance, y.count(over)
 
 
 def _updated(running: Value, new: Value, momentum: float) -> Value:

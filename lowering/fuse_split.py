@@ -40,7 +40,7 @@ ROWS = 64
 """Rows of a part where the results are columns."""
 
 LONG = 512
-"""Elements of a row whose mean is mended: shorter ones hardly gain, and what is done once a row counts there."""
+"""Elements of a row whose mean is mended by one more sum: in shorter ones what is done once a row counts."""
 
 _MOST = {
     "f16": 65504.0,
@@ -103,12 +103,22 @@ def two_passes(o: NestOp, hints: Hints) -> list[Operation]:
     """Mean and sum of squared deviations as a sum, a quotient and a sum; of long rows one more sum mends the mean:
 
     m = sum(x) / n,  c = sum(x - m) / n,  mean = m + c,  m2 = sum((x - m)**2) - n c**2
+
+    Short rows are summed from their first element p, which makes the mean of equal numbers exact at less cost:
+    m = p + sum(x - p) / n
     """
     t = tensor_type(o.res[0])
     plain = tuple(d.symbol for d in o.dims)
     index = IndexAttr.get(plain if o.out is None else o.out)
-    total = _nest(o, o.dims, _copy(o), [t], o.reduce, ("add",))
-    about = _quotient(o, total.res[0], index)
+    first = _first(o, t) if _is_short(o, hints) else None
+    if first is None:
+        total = _nest(o, o.dims, _copy(o), [t], o.reduce, ("add",))
+        about = _quotient(o, total.res[0], index)
+        before = [total, about]
+    else:
+        total = _nest(o, o.dims, _apart(o, first.res[0], index), [t], o.reduce, ("add",))
+        about = _quotient(o, total.res[0], index, first.res[0])
+        before = [first, total, about]
     body = _copy(o)
     last = body.last_op
     assert isinstance(last, YieldOp)
@@ -121,19 +131,51 @@ def two_passes(o: NestOp, hints: Hints) -> list[Operation]:
         m2 = _nest(o, o.dims, body, [tensor_type(o.res[1])], o.reduce, ("add",))
         o.res[0].replace_all_uses_with(about.res[0])
         o.res[1].replace_all_uses_with(m2.res[0])
-        return [total, about, m2]
+        return [*before, m2]
     last.operands = [apart.results[0], square.results[0]]
     sums = _nest(o, o.dims, body, [t, tensor_type(o.res[1])], o.reduce, ("add", "add"))
     mended = _mended(o, about.res[0], sums, index)
     for old, new in zip(o.res, mended.res, strict=True):
         old.replace_all_uses_with(new)
-    return [total, about, sums, mended]
+    return [*before, sums, mended]
+
+
+def _is_short(o: NestOp, hints: Hints) -> bool:
+    """Whether rows have elements, but few."""
+    return all(map(_is_some, o.reduce)) and hints.points(tuple(o.reduce)) < LONG and _is_inexact(o)
+
+
+def _is_some(d: LoopDim) -> bool:
+    """Whether a dim surely has elements: torch has symbols of arguments stand for 2 and more."""
+    n = d.extent
+    return n > 0 if isinstance(n, int) else isinstance(n, sympy.Symbol) and not n.name.startswith("u")
+
+
+def _first(o: NestOp, t: TensorType) -> NestOp:
+    """The first element of each row."""
+    body = substitute_body(o.body.block, {d.symbol: d.lo for d in o.reduce}, facts(tuple(o.dims)))
+    return _nest(o, o.dims, body, [t])
+
+
+def _apart(o: NestOp, from_: SSAValue, index: IndexAttr) -> Block:
+    """The body of o, with what it yields taken from a number of the row."""
+    body = _copy(o)
+    last = body.last_op
+    assert isinstance(last, YieldOp)
+    known = LoadOp.make(from_, index, location=o.location)
+    apart = _binary(arith.SubfOp, last.values[0], known.res, o)
+    body.insert_ops_before([known, apart], last)
+    last.operands = apart.results
+    return body
 
 
 def _is_mended(o: NestOp, hints: Hints) -> bool:
-    """Whether the mean is worth a sum more. Of what narrower floats are made into, it is exact enough."""
-    if hints.points(tuple(o.reduce)) < LONG:
-        return False
+    """Whether the mean is worth a sum more."""
+    return hints.points(tuple(o.reduce)) >= LONG and _is_inexact(o)
+
+
+def _is_inexact(o: NestOp) -> bool:
+    """Whether the sum is rounded: of what narrower floats are made into, it is exact enough."""
     size, seen, todo = itemsize(tensor_type(o.res[0]).dtype), {o}, [o]
     while todo:
         for x in (a.operands[0] for a in accesses(todo.pop().body.block.ops)):
@@ -166,12 +208,16 @@ def _mended(o: NestOp, about: SSAValue, sums: NestOp, index: IndexAttr) -> NestO
     return _nest(o, o.dims, body, [tensor_type(r) for r in o.res])
 
 
-def _quotient(o: NestOp, total: SSAValue, index: IndexAttr) -> NestOp:
+def _quotient(o: NestOp, total: SSAValue, index: IndexAttr, from_: SSAValue | None = None) -> NestOp:
+    """The mean of numbers with that sum, or of those whose distances from a number have it."""
     t = tensor_type(total)
     n = expr.product(d.extent for d in o.reduce)
     sum_ = LoadOp.make(total, index, location=o.location)
     ops: list[Operation] = [sum_, *_number(n, t, o)]
     ops.append(_binary(arith.DivfOp, sum_.res, ops[-1].results[0], o))
+    if from_ is not None:
+        known = LoadOp.make(from_, index, location=o.location)
+        ops += [known, _binary(arith.AddfOp, known.res, ops[-1].results[0], o)]
     ops.append(YieldOp.create(operands=ops[-1].results, location=o.location))
     return _nest(o, o.dims, Block(ops), [t])
 

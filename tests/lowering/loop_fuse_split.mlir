@@ -83,3 +83,23 @@ func.func @main(%x: !sym.t<[64, 100000000], f32>) -> (!sym.t<[64], f32>, !sym.t<
   } : !sym.t<[64], f32>, !sym.t<[64], f32>
   func.return %m, %v : !sym.t<[64], f32>, !sym.t<[64], f32>
 }
+
+// -----
+
+// The variance of a short row: its sum from the first element.
+
+// CHECK:      loop.kernel @
+// CHECK:        [[FIRST:%\w+]] = loop.load %x0[d0, 0]
+// CHECK:        loop.for [r0 = 7] reduce [add]
+// CHECK:          [[X:%\w+]] = loop.load %x0[d0, r0]
+// CHECK:          arith.subf [[X]], [[FIRST]]
+// CHECK:        arith.divf
+// CHECK-NEXT:   arith.addf
+// CHECK:        loop.for [r0 = 7] reduce [add]
+func.func @main(%x: !sym.t<[64, 7], f32>) -> (!sym.t<[64], f32>, !sym.t<[64], f32>) {
+  %0, %1 = loop.nest [d0 = 64] reduce [r0 = 7] combine [welford] {
+    %a = loop.load %x[d0, r0] : !sym.t<[64, 7], f32>
+    loop.yield %a : f32
+  } : !sym.t<[64], f32>, !sym.t<[64], f32>
+  func.return %0, %1 : !sym.t<[64], f32>, !sym.t<[64], f32>
+}
