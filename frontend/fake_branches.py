@@ -13,7 +13,7 @@ from unittest.mock import patch
 import torch
 from torch._higher_order_ops import utils as _utils
 
-from .fake_layouts import is_same, with_strides
+from .fake_strides import is_same, with_strides
 
 _cond: Any = import_module("torch._higher_order_ops.cond")  # the package has the function under this name
 _comparisons: Any = _utils

@@ -30,17 +30,8 @@ from torch.fx.experimental.symbolic_shapes import (
 
 from .fake_branches import right_branches
 from .fake_checks import CHECKS
-from .fake_layouts import (
-    Given,
-    has_no_elements,
-    in_order,
-    iterated,
-    laid_out,
-    layout_of,
-    like,
-    same_strides,
-    with_strides,
-)
+from .fake_layouts import Given, laid_out, layout_of
+from .fake_strides import has_no_elements, in_order, iterated, like, same_strides, with_strides
 from .right_decompositions import right_decompositions
 
 log = logging.getLogger("lamella")
@@ -108,10 +99,11 @@ def _rolled(result: Any, given: Given) -> Any:
     it is a copy there. All else is contiguous.
     """
     x, dims = given["self"], given.get("dims", ())
+    is_copy = x.device.type == "cpu" and (dims or x.dim() == 1)
+    if is_copy and has_no_elements(x):
+        return with_strides(result, like(x))
     if x.device.type != "cpu" or not dims:
         return with_strides(result, in_order(x.shape))
-    if has_no_elements(x):
-        return with_strides(result, like(x))
     order = _prims.suggest_memory_format(x)
     if order is torch.contiguous_format:
         return result
@@ -210,7 +202,7 @@ _is_strict: ContextVar[bool] = ContextVar("is_strict", default=False)
 def _mended(mode: Any, operator: Any, result: Any, args: Sequence[Any], keywords: Given) -> Any:
     """The result with what is wrong of it mended; where a rule raises, the result as torch has it, unless strict."""
     try:
-        layout = layout_of(operator, result)
+        layout = layout_of(operator, result, args)
         if layout is None and operator not in _MENDS:
             return result
         given = _given(operator, args, keywords)

@@ -1,8 +1,7 @@
 """How the elements of results lie. torch's fake tensors say other strides than kernels give: those of dims of size one
 or zero, and all of some operators whose kernels go another way than what torch says of them.
 
-Most kernels leave it to ATen's TensorIterator (`iterated`). Others give what `empty_like` gives for an input, or
-contiguous memory.
+The rules are in `fake_strides` and, for images, `fake_images`; here is which operator follows which.
 """
 
 from __future__ import annotations
@@ -13,37 +12,54 @@ from typing import Any, TypeAlias
 
 import torch
 from torch._ops import OpOverload
-from torch._prims_common import (
-    is_channels_last_contiguous_or_false_2d,
-    is_contiguous_or_false,
-    is_non_overlapping_and_dense_or_false,
-    suggest_memory_format,
+from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
+
+from .fake_images import in_format, normalized, pooled
+from .fake_strides import (
+    Strides,
+    converted,
+    has_no_elements,
+    has_shape,
+    in_order,
+    is_dense,
+    is_same,
+    iterated,
+    like,
+    with_strides,
 )
-from torch.fx.experimental.symbolic_shapes import guard_or_false, statically_known_true
+from .fake_transforms import complex_transformed, real_transformed, transformed_to_real
 
 Given: TypeAlias = Mapping[str, Any]
 """The arguments of a call by name; a number may stand for a tensor without dims."""
-Strides: TypeAlias = Sequence[Any]
 Layout: TypeAlias = Callable[[Any, Given], Strides]
 """The strides of a result, of which only sizes and device matter."""
 
 
-def layout_of(operator: Any, result: Any) -> Layout | None:
+def layout_of(operator: Any, result: Any, args: Sequence[Any]) -> Layout | None:
     """The layout of the results of a call of this operator, where what torch says, `result`, may be wrong."""
     if not isinstance(operator, OpOverload):
         return None
     layout, is_certain = _layout_of(operator)
-    return layout if is_certain or (layout is not None and _is_doubtful(result)) else None
+    is_needed = is_certain or (layout is not None and (_is_doubtful(result) or _are_converted(args)))
+    return layout if is_needed else None
+
+
+def _are_converted(args: Sequence[Any]) -> bool:
+    """Whether operands have several dtypes and one may lie otherwise once it is converted."""
+    tensors = [t for t in args if isinstance(t, torch.Tensor) and t.layout is torch.strided]
+    if len({t.dtype for t in tensors}) < 2:
+        return False
+    return not all(map(is_dense, tensors))
 
 
 def _is_doubtful(result: Any) -> bool:
     if isinstance(result, (tuple, list)):
         return any(map(_is_doubtful, result))  # pyright: ignore
-    return isinstance(result, torch.Tensor) and any(type(n) is int and n < 2 for n in result.shape)
+    return isinstance(result, torch.Tensor) and any(map(_is_doubtful_size, result.shape))
 
 
-def has_no_elements(t: torch.Tensor) -> bool:
-    return any(is_same(n, 0) for n in t.shape)
+def _is_doubtful_size(n: Any) -> bool:
+    return n < 2 if type(n) is int else has_free_unbacked_symbols(n)
 
 
 def laid_out(operator: Any, result: Any, layout: Layout, given: Given) -> Any:
@@ -61,98 +77,14 @@ def laid_out(operator: Any, result: Any, layout: Layout, given: Given) -> Any:
     return result if same else result.as_strided(result.shape, strides, result.storage_offset())
 
 
-def with_strides(result: torch.Tensor, strides: Strides) -> torch.Tensor:
-    """`result`, or a tensor like it with these strides: a result may have numbers that are known."""
-    same = len(strides) == result.dim() and all(map(is_same, result.stride(), strides))
-    return result if same else result.new_empty_strided(result.shape, strides)
-
-
-def same_strides(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return a.dim() == b.dim() and all(map(is_same, a.stride(), b.stride()))
-
-
-def is_same(a: Any, b: Any) -> bool:
-    return a == b if type(a) is int and type(b) is int else statically_known_true(a == b)
-
-
-def iterated(shape: Sequence[Any], operands: Sequence[Any]) -> Strides:
-    """The strides of a result of this shape that TensorIterator computes element by element from these: tensors, and
-    numbers, which are tensors without dims to it.
-    """
-    tensors = [t for t in operands if isinstance(t, torch.Tensor) and t.dim()]
-    if tensors and len(tensors) == len(operands) and all(_has_shape(t, shape) for t in tensors):
-        if all(map(is_contiguous_or_false, tensors)):
-            return in_order(shape)
-        if all(map(is_channels_last_contiguous_or_false_2d, tensors)):
-            return _dense(shape, (1, 3, 2, 0), least=1)
-        first = tensors[0].stride()
-        alike = all(all(map(is_same, first, t.stride())) for t in tensors[1:])
-        if alike and is_non_overlapping_and_dense_or_false(tensors[0]):
-            return first
-    return _ordered(shape, [_along(shape, t) for t in tensors])
-
-
-def _dense(shape: Sequence[Any], order: Sequence[int], least: int) -> Strides:
-    """One element after the other along these dims, the fastest first; a size counts as `least` at least."""
-    strides: list[Any] = [0] * len(shape)
-    step: Any = 1
-    for d in order:
-        strides[d] = step
-        step = step * (max(shape[d], least) if type(shape[d]) is int else shape[d])
-    return strides
-
-
-def in_order(shape: Sequence[Any]) -> Strides:
-    return _dense(shape, range(len(shape) - 1, -1, -1), least=1)
-
-
-def _has_shape(t: Any, shape: Sequence[Any]) -> bool:
-    return isinstance(t, torch.Tensor) and t.dim() == len(shape) and all(map(is_same, t.shape, shape))
-
-
-def _along(shape: Sequence[Any], t: torch.Tensor) -> Strides:
-    """The strides of an operand along the dims of the result: 0 where it is repeated."""
-    new = len(shape) - t.dim()
-    dims = zip(t.shape, t.stride(), shape[new:], strict=True)
-    return [0] * new + [0 if is_same(n, 1) and not is_same(m, 1) else s for n, s, m in dims]
-
-
-def _ordered(shape: Sequence[Any], operands: Sequence[Strides]) -> Strides:
-    """The order of the dims is that of the first operand which has one."""
-
-    def after(a: int, b: int) -> int:
-        """1 if dim `a` is to be slower than `b`, -1 if not, 0 if no operand says it."""
-        for strides in operands:
-            x, y = strides[a], strides[b]
-            if is_same(x, 0) or is_same(y, 0):
-                continue
-            if not is_same(x, y):
-                return -1 if _is_less(x, y) else 1
-            if guard_or_false(shape[a] > shape[b]):
-                return 1
-        return 0
-
-    backwards = [*reversed(range(len(shape)))]
-    order = [*backwards]
-    for i in range(1, len(shape)):
-        place = i
-        for before in reversed(range(i)):
-            where = after(order[before], order[place])
-            if where < 0:
-                break
-            if where > 0:
-                order[before], order[place] = order[place], order[before]
-                place = before
-    return _dense(shape, order, least=1 if order == backwards else 0)
-
-
-def _is_less(x: Any, y: Any) -> bool:
-    return guard_or_false(x < y) or (not guard_or_false(x > y) and guard_or_false(y % x == 0))
-
-
 def _of(*names: str) -> Layout:
     """Of these arguments, by TensorIterator."""
-    return lambda result, given: iterated(result.shape, [given[n] for n in names if given.get(n) is not None])
+
+    def layout(result: Any, given: Given) -> Strides:
+        operands = [given[n] for n in names if given.get(n) is not None]
+        return iterated(result.shape, converted(operands, result))
+
+    return layout
 
 
 def _as(name: str) -> Layout:
@@ -160,15 +92,11 @@ def _as(name: str) -> Layout:
 
     def layout(result: Any, given: Given) -> Strides:
         x, order = given[name], given.get("memory_format")
-        if order not in (None, torch.preserve_format) or not _has_shape(x, result.shape):
+        if order not in (None, torch.preserve_format) or not has_shape(x, result.shape):
             return result.stride()
         return like(x)
 
     return layout
-
-
-def like(x: torch.Tensor) -> Strides:
-    return x.stride() if is_non_overlapping_and_dense_or_false(x) else _ordered(x.shape, [x.stride()])
 
 
 def _viewed(result: Any, given: Given) -> Strides:
@@ -179,7 +107,7 @@ def _viewed(result: Any, given: Given) -> Strides:
     if not x.dim():
         return [1] * len(shape)
     if has_no_elements(x):
-        return x.stride() if _has_shape(x, shape) else in_order(shape)
+        return x.stride() if has_shape(x, shape) else in_order(shape)
     strides: list[Any] = [None] * len(shape)
     d = len(shape) - 1
     base, count, made = x.stride(-1), 1, 1
@@ -215,17 +143,6 @@ def _contiguous(result: Any, given: Given) -> Strides:
     return in_order(result.shape)
 
 
-def _in_format(result: Any, given: Given) -> Strides:
-    """Of images whose channels are the fastest on CPUs, so are the results; all else is contiguous."""
-    x = given.get("input", given.get("self"))
-    if result.device.type != "cpu":
-        return result.stride()
-    if x.dim() != result.dim():
-        return in_order(result.shape)
-    order = {torch.channels_last: (1, 3, 2, 0), torch.channels_last_3d: (1, 4, 3, 2, 0)}.get(suggest_memory_format(x))
-    return in_order(result.shape) if order is None else _dense(result.shape, order, least=1)
-
-
 def _by(function: Callable[[Given], torch.Tensor]) -> Layout:
     """As a call of other operators, of which the kernel is made."""
     return lambda result, given: function(given).stride()
@@ -254,6 +171,13 @@ def _dropped(result: Any, given: Given) -> Strides:
     x = given["input"]
     kept = torch.empty_like(x).as_strided(x.shape, like(x))
     return kept.stride() if result.dtype == torch.bool else iterated(x.shape, [x, kept])
+
+
+def _scattered(result: Any, given: Given) -> Strides:
+    """As ATen's `clone_preserve_strides`, unless elements are repeated."""
+    x = given["self"]
+    dims = zip(x.shape, x.stride(), strict=True)
+    return like(x) if any(is_same(s, 0) and not is_same(n, 1) for n, s in dims) else result.stride()
 
 
 def _log_sigmoid(result: Any, given: Given) -> Strides:
@@ -300,9 +224,21 @@ _LAYOUTS: dict[str, Layout] = {
     **dict.fromkeys(("log_sigmoid_backward",), _as("grad_output")),
     **dict.fromkeys(("_log_softmax", "masked_fill", "renorm", "tril", "triu", "diag_embed", "pow.Scalar"), _contiguous),
     **dict.fromkeys(("grid_sampler_2d", "grid_sampler_3d"), _contiguous),
-    **dict.fromkeys(("native_batch_norm", "_native_batch_norm_legit", "native_group_norm"), _in_format),
-    **dict.fromkeys(("_batch_norm_with_update", "_native_batch_norm_legit_no_training"), _in_format),
-    **dict.fromkeys(("max_unpool2d", "replication_pad3d"), _in_format),
+    **dict.fromkeys(("native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update"), normalized),
+    **dict.fromkeys(("_batch_norm_no_update", "_native_batch_norm_legit_no_training"), normalized),
+    **dict.fromkeys(("native_group_norm", "max_unpool2d", "replication_pad3d", "reflection_pad3d"), in_format),
+    **dict.fromkeys(
+        ("channel_shuffle", "upsample_bilinear2d", "upsample_bicubic2d", "upsample_trilinear3d"), in_format
+    ),
+    **dict.fromkeys(("upsample_nearest2d", "upsample_nearest3d", "_upsample_nearest_exact2d"), in_format),
+    **dict.fromkeys(("_upsample_nearest_exact3d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"), in_format),
+    **dict.fromkeys(("reflection_pad2d", "replication_pad2d"), in_format),
+    **dict.fromkeys(("slice_scatter", "select_scatter", "diagonal_scatter"), _scattered),
+    "max_pool3d_with_indices": pooled,
+    "_fft_c2c": complex_transformed,
+    "_fft_r2c": real_transformed,
+    "_fft_c2r": transformed_to_real,
+    "im2col": _contiguous,
     **dict.fromkeys(("native_layer_norm", "normal.Tensor_Tensor", "normal.Tensor_float"), _contiguous),
     **dict.fromkeys(("normal.float_Tensor",), _contiguous),
     **dict.fromkeys(("amax", "amin", "sum.dim_IntList", "prod.dim_int", "linalg_vector_norm"), _contiguous),
@@ -314,7 +250,9 @@ _LAYOUTS: dict[str, Layout] = {
     "rsub.Tensor": _of("other", "self"),
     "native_dropout": _dropped,
     "log_sigmoid_forward": _log_sigmoid,
-    "glu": _by(lambda g: torch.mul(*g["self"].chunk(2, g.get("dim", -1)))),
+    "glu": lambda result, g: iterated(result.shape, [result.new_empty_strided(result.shape, g["self"].stride())] * 2),
+    "_safe_softmax": lambda result, g: in_order(result.shape) if has_no_elements(result) else result.stride(),
+    **dict.fromkeys(("rrelu_with_noise", "rrelu_with_noise_functional"), _contiguous),
     "rot90": _by(_turned),
     "addr": lambda result, g: iterated(
         result.shape, [g["self"].expand(result.shape), g["vec1"].unsqueeze(-1), g["vec2"]]
@@ -341,7 +279,8 @@ _DOUBTFUL: dict[Any, Layout] = {
     _aten.expand.default: _expanded,
     **dict.fromkeys((_aten.clone.default, _aten._conj_physical.default), _as("self")),
     _aten.abs.default: _if_complex(_as("self")),
+    _aten.leaky_relu.default: _of("self"),
 }
-"""Whose strides torch says rightly but of dims of size one or zero."""
+"""Whose strides torch says rightly but of dims of size one or zero, or where sizes are data."""
 _OF_OTHERS = frozenset({"positive", "isfinite", "mvlgamma"})
 """Elementwise operators that torch traces as what their kernels do."""

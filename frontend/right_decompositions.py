@@ -1,17 +1,22 @@
-"""Operators that torch says wrongly in terms of others while AOTAutograd traces."""
+"""Operators that torch says wrongly in terms of others while AOTAutograd traces: what they compute, or how it lies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._C import DispatchKey
+from torch._prims_common import suggest_memory_format
+
+from .fake_images import in_format
+from .fake_strides import in_order, is_same
 
 _aten: Any = torch.ops.aten
 _AUTOGRAD: Any = DispatchKey.Autograd  # pyright: ignore[reportAttributeAccessIssue]
+_COMPOSITE: Any = DispatchKey.CompositeImplicitAutograd  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _multilabel_margin_loss(input: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
@@ -31,23 +36,92 @@ def _multilabel_margin_loss(input: Tensor, target: Tensor, reduction: int) -> tu
     return result, is_target.to(input.dtype).reshape(input.shape)
 
 
+def _formatted(result: Tensor, strides: Sequence[Any], order: torch.memory_format) -> Tensor:
+    same = all(map(is_same, result.stride(), strides))
+    return result if same else result.clone(memory_format=order)
+
+
+def _max_pool1d(input: Tensor, *args: Any, **keywords: Any) -> Tensor:
+    """Where no gradient is asked for, ATen's `max_pool1d` is a kernel of its own on CPUs. Its result is contiguous."""
+    result = _aten.max_pool1d.default._op_dk(_COMPOSITE, input, *args, **keywords)
+    if input.device.type != "cpu" or (input.requires_grad and torch.is_grad_enabled()):
+        return result
+    return _formatted(result, in_order(result.shape), torch.contiguous_format)
+
+
+def _one_hot(self: Tensor, num_classes: int = -1) -> Tensor:
+    """ATen's `one_hot` writes ones in zeros; where it is traced it compares, and the result lies as the classes do."""
+    result = _aten.one_hot.default._op_dk(_COMPOSITE, self, num_classes)
+    return _formatted(result, in_order(result.shape), torch.contiguous_format)
+
+
+def _margin_loss(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """As ATen's `multi_margin_loss_out_cpu_template`: a class without a dim has a loss without one."""
+
+    def decomposition(input: Tensor, target: Tensor, *args: Any, **keywords: Any) -> Tensor:
+        loss = kernel(input, target, *args, **keywords)
+        return loss if target.dim() else loss.reshape(())
+
+    return decomposition
+
+
+def _in_format(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Images in the format that the input suggests: `upsample_nearest2d` and its like make them so in ATen. torch asks
+    for that format, which changes nothing where dims of size one make two formats one, and not for lines.
+    """
+
+    def decomposition(input: Tensor, *args: Any, **keywords: Any) -> Tensor:
+        result = kernel(input, *args, **keywords)
+        return _formatted(result, in_format(result, {"input": input}), suggest_memory_format(input))
+
+    return decomposition
+
+
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     _aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
 }
+_OF_COMPOSITES: dict[Any, Callable[..., Any]] = {_aten.max_pool1d.default: _max_pool1d, _aten.one_hot.default: _one_hot}
+_RESIZED = (
+    *("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "_upsample_nearest_exact1d"),
+    *("_upsample_nearest_exact2d", "_upsample_nearest_exact3d", "upsample_linear1d", "upsample_bilinear2d"),
+    *("upsample_trilinear3d", "upsample_bicubic2d"),
+)
+_WRAPPERS: dict[Any, Callable[..., Any]] = {
+    **{getattr(getattr(_aten, name), which): _in_format for name in _RESIZED for which in ("default", "vec")},
+    _aten.multi_margin_loss.default: _margin_loss,
+}
+"""Of what torch says, where that needs little more."""
+
+
+def _decompositions() -> dict[tuple[Any, Any], Callable[..., Any]]:
+    """By operator and the key under which torch finds its own: that of composites, or the one before autograd."""
+    wrapped = {
+        (op, key): wrapper(op.py_kernels[key])
+        for op, wrapper in _WRAPPERS.items()
+        for key in (_COMPOSITE, _AUTOGRAD)
+        if key in op.py_kernels
+    }
+    composites = {(op, _COMPOSITE): decomposition for op, decomposition in _OF_COMPOSITES.items()}
+    others = {(op, _AUTOGRAD): f for op, f in DECOMPOSITIONS.items() if _AUTOGRAD in op.py_kernels}
+    return wrapped | composites | others
 
 
 @contextmanager
 def right_decompositions() -> Generator[None]:
     """A context in which these are traced in the place of torch's."""
-    before = {op: op.py_kernels[_AUTOGRAD] for op in DECOMPOSITIONS if _AUTOGRAD in op.py_kernels}
-    _put({op: DECOMPOSITIONS[op] for op in before})
+    ours = _decompositions()
+    before = {(op, key): op.py_kernels.get(key) for op, key in ours}
+    _put(ours)
     try:
         yield
     finally:
         _put(before)
 
 
-def _put(kernels: dict[Any, Callable[..., Any]]) -> None:
-    for op, kernel in kernels.items():
-        op.py_kernels[_AUTOGRAD] = kernel
+def _put(kernels: Mapping[tuple[Any, Any], Callable[..., Any] | None]) -> None:
+    for (op, key), kernel in kernels.items():
+        if kernel is None:
+            op.py_kernels.pop(key, None)
+        else:
+            op.py_kernels[key] = kernel
         op._dispatch_cache.clear()  # of what was found in py_kernels
