@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch._dynamo import disable
 from torch.fx import GraphModule
 
 from .aliases import Views
@@ -38,6 +39,8 @@ class _Latest(threading.local):
 
 
 _latest = _Latest()
+_untraced: Any = disable(reason="do not trace how a compiled graph is stored")
+"""A backward that is compiled while TorchDynamo is on is stored then, too."""
 
 
 class CompiledGraph(OutputCode):
@@ -114,6 +117,7 @@ class CompiledGraph(OutputCode):
         """A graph has been read from the cache and is what runs from now on."""
         _latest.note(self)
 
+    @_untraced
     def __getstate__(self) -> dict[str, Any]:
         state = {name: value for name, value in self.__dict__.items() if name != "call"}
         if any(t.device.type != "cpu" for t in self.constants):
@@ -123,6 +127,7 @@ class CompiledGraph(OutputCode):
             state["constants"] = file.getvalue()
         return state
 
+    @_untraced
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if isinstance(self.constants, bytes):

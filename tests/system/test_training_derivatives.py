@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -107,21 +108,28 @@ def test_gradients_per_sample() -> None:
     check(program)
 
 
-def test_a_backward_inside_what_is_compiled_breaks_the_graph_alone() -> None:
-    """TorchDynamo is on when that backward is compiled, and traces nothing of the compiler."""
+def test_a_backward_inside_what_is_compiled_breaks_the_graph_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TorchDynamo is on when that backward is compiled and stored, and traces nothing of the compiler."""
+    for variable in ("TORCHINDUCTOR_CACHE_DIR", "LAMELLA_CACHE_DIR"):
+        monkeypatch.setenv(variable, str(tmp_path))
     w = torch.randn(3, requires_grad=True)
 
     def step(x: Tensor) -> None:
         (x * w).sin().sum().backward()
 
     found: list[set[str]] = []
-    for compiled in (torch.compile(step, backend="aot_eager"), lamella(step)):
+    stored: list[int] = []
+    for compiled in (*(torch.compile(step, backend=b) for b in ("aot_eager", "lamella")), lamella(step)):
         torch._dynamo.reset()
         counters.clear()
         compiled(torch.randn(3))
         found.append(set(counters["graph_break"]))
+        stored.append(counters["aot_autograd"]["autograd_cache_saved"])
     assert len(found[0]) == 1
-    assert found[1] == found[0]
+    assert found == [found[0]] * 3
+    assert stored == [0, 1, 0]
 
 
 def test_many_gradients_at_once() -> None:
