@@ -167,7 +167,7 @@ def says_all(graph: Any) -> bool:
     """Whether all that a graph of TorchDynamo does is said by names that mean the same in another process."""
     try:
         check_cacheable(graph)
-    except BypassCache:
+    except (BypassCache, AttributeError):  # it asks slots of types, as `Tensor.data`, for their module
         return False
     return True
 

@@ -373,3 +373,15 @@ def test_as_strided_of_one_of_several_views() -> None:
     x = torch.arange(24.0).view(4, 6)
     for found, expected in zip(torch.compile(f, backend="lamella")(x), f(x), strict=True):
         assert torch.equal(found, expected)
+
+
+def test_data_of_an_argument_is_set() -> None:
+    """torch cannot say whether that is the same in another process: its check raises."""
+
+    def f(x: Tensor, y: Tensor) -> Tensor:
+        x.data = y * 2
+        return x + 1
+
+    x, y, z = torch.ones(3), torch.ones(3), torch.arange(3.0)
+    torch.testing.assert_close(torch.compile(f, backend="lamella")(x, z), f(y, z))
+    torch.testing.assert_close(x, y)
