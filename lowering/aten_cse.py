@@ -7,7 +7,7 @@ above all. Results that leave keep memory of their own, so only those that calls
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -17,6 +17,15 @@ from xdsl.passes import ModulePass
 from ..dialects.aten import AtenOp
 from ..dialects.flow import FlowOp, bodies
 from .aten_canonicalize import introduces_sizes
+
+_VIEWS: Final = frozenset(
+    f"aten.{name}"
+    for name in (
+        *("_unsafe_view", "_reshape_alias", "reshape", "reshape_as", "contiguous", "flatten.using_ints", "ravel"),
+        *("unsafe_split.Tensor", "unsafe_split_with_sizes", "unsafe_chunk", "unflatten.int", "view_as", "expand_as"),
+    )
+)
+"""Operators that may give a view of their operand, without a schema that says so."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,10 @@ def _is_only_read(op: AtenOp) -> bool:
 def _reads(user: Operation) -> bool:
     if isinstance(user, FlowOp):
         return False  # it may yield the value
-    return isinstance(user, AtenOp) and is_function(user) and (not user.schema.is_view or _is_only_read(user))
+    if not isinstance(user, AtenOp) or not is_function(user):
+        return False
+    seen = user.schema.is_view or user.name in _VIEWS
+    return not seen or _is_only_read(user)
 
 
 def is_function(op: AtenOp) -> bool:

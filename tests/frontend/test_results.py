@@ -16,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("compiled")
 FUNCTIONS: dict[str, Callable[[Tensor], tuple[Tensor, ...]]] = {
     "a complex number and its clone": lambda z: (lambda y: (y, y.clone()))(z * 2),
     "an argument and its clone": lambda z: (z, z.clone()),
+    "a copy and its elements": lambda z: (lambda y: (y.contiguous(), y.reshape(-1)))(z.real.expand(3, -1).t()),
     "parts": lambda z: (lambda y: (y, y.real, y.imag))(z * 2),
     "parts without the whole": lambda z: (lambda y: (y.real, y.imag))(z * 2),
     "pairs": lambda z: (lambda y: (y, torch.view_as_complex(y.clone()), torch.view_as_complex(y)))(

@@ -31,6 +31,15 @@ func.func @leaving(%x: !sym.t<[4], f32>) -> (!sym.t<[4], f32>, !sym.t<[2, 2], f3
   func.return %0, %2, %5 : !sym.t<[4], f32>, !sym.t<[2, 2], f32>, !sym.t<[4], f32>
 }
 
+// CHECK-LABEL: func.func @leaving_as_a_view_that_does_not_say_so(
+// CHECK-COUNT-2: aten.clone
+func.func @leaving_as_a_view_that_does_not_say_so(%x: !sym.t<[4], f32>) -> (!sym.t<[4], f32>, !sym.t<[2, 2], f32>) {
+  %0 = aten.clone(%x) : (!sym.t<[4], f32>) -> !sym.t<[4], f32>
+  %1 = aten.clone(%x) : (!sym.t<[4], f32>) -> !sym.t<[4], f32>
+  %2 = aten._unsafe_view(%1, [2, 2]) : (!sym.t<[4], f32>) -> !sym.t<[2, 2], f32>
+  func.return %0, %2 : !sym.t<[4], f32>, !sym.t<[2, 2], f32>
+}
+
 // CHECK-LABEL: func.func @around_a_write(
 // CHECK-COUNT-2: aten.sin
 func.func @around_a_write(%x: !sym.t<[4], f32>, %y: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
