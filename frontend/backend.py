@@ -40,6 +40,7 @@ from .torch_compat import (
     with_effects,
     written_versions,
 )
+from .torch_state import transforms_as_before
 from .unread_graphs import are_read, printed_if_read
 
 # What only a graph that is compiled needs is imported then: one that AOTAutograd has in its cache needs no IR.
@@ -155,8 +156,8 @@ class Backend:
         compilers = [self.compiler(kind, names, state) for kind in ("forward", "backward", "inference")]
 
         def compile() -> Callable[..., Any]:
-            fakes = right_fakes(self.options.strict)
-            with fakes, printed_if_read(), twice_differentiable(graph, example_inputs):
+            fakes, derivable = right_fakes(self.options.strict), twice_differentiable(graph, example_inputs)
+            with transforms_as_before(), fakes, printed_if_read(), derivable:
                 return aot_compile(graph, example_inputs, *compilers, partition=self.partition)
 
         count, self.parting = self.graphs, False

@@ -170,6 +170,13 @@ def _norm(
         return vector_norm(x, ord, dim and [d % max(x.dim(), 1) for d in dim], keepdim, dtype=dtype)
 
 
+def _bicubic_derivative(
+    mode: Any, function: Any, gradient: Any, output_size: Any, input_size: Any, *args: Any, **keywords: Any
+) -> Any:
+    """torch's own takes no symbolic sizes."""
+    return gradient.new_empty(input_size)
+
+
 def _laid_over(mode: Any, function: Any, x: Any, memory: Any) -> Any:
     """Of memory whose size is a symbol, torch would ask for the number."""
     with mode:
@@ -179,6 +186,7 @@ def _laid_over(mode: Any, function: Any, x: Any, memory: Any) -> Any:
 _MISSING: dict[Any, Callable[..., Any]] = {
     **({_aten.zero.default: _zero, _aten.linalg_vector_norm.default: _norm} if _IS_OLD else {}),
     _aten._unique.default: _unique,
+    _aten._upsample_bicubic2d_aa_backward.default: _bicubic_derivative,
     _aten.set_.source_Storage: _laid_over,
     _aten._scaled_dot_product_flash_attention_for_cpu.default: _flash_attention,
 }

@@ -51,6 +51,30 @@ def guards_untimed() -> Generator[None]:
         yield
 
 
+@contextmanager
+def transforms_as_before() -> Generator[None]:
+    """Where something raises in here, transforms of `torch.func` that it has begun and not ended are ended: a graph of
+    TorchDynamo begins and ends them by calls, and traced to the call that raises it has not ended them.
+    """
+    depth = _functions._functorch.get_dynamic_layer_stack_depth()
+    try:
+        yield
+    except BaseException:
+        _functions._functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+        if not in_forward_mode():
+            _leave_forward_mode()
+        raise
+
+
+def _leave_forward_mode() -> None:
+    """Graphs enter the one level that there is in C++, which `forward_ad` does not hear of."""
+    try:
+        level = _functions._enter_dual_level()
+    except RuntimeError:  # it has been entered
+        level = 0
+    _functions._exit_dual_level(level=level)
+
+
 def turned_off(wrapper: Any) -> Any:
     """What `torch.compiler.disable` made of a compiled graph, shorter: the graph is called with TorchDynamo turned off,
     as by the wrapper, which calls half a dozen functions of Python to find out that this is what it is to do.

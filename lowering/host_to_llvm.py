@@ -22,9 +22,11 @@ from xdsl.passes import ModulePass
 
 from ..dialects import host
 from ..dialects.aten import AtenOp
+from ..dialects.errors import LamellaVerifyError
 from ..dialects.expr import Dim
 from ..dialects.flow import all_ops
 from ..dialects.llvm_ext import PTR
+from ..dialects.loop import KernelOp
 from ..dialects.tensor import SymType, TensorType, itemsize
 from . import host_flow
 from .beside import RECYCLED
@@ -51,6 +53,8 @@ class HostToLlvm(ModulePass):
     """Calls into torch give the same bits for any number of threads."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for kernel in [o for o in op.ops if isinstance(o, KernelOp)]:
+            raise LamellaVerifyError(kernel, "is not a function yet: kernel-to-llvm goes before host-to-llvm")
         for program in [o for o in op.ops if isinstance(o, host.FuncOp)]:
             HostLowering(program, self.check, _messages(op), GpuKernels(op), self.deterministic).replace(op)
 

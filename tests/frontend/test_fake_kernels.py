@@ -174,3 +174,20 @@ def test_sizes_from_data_are_not_asked_for(f: Callable[[torch.Tensor], torch.Ten
         compiled = torch.compile(f, backend="lamella", fullgraph=True)
         for x in (torch.arange(6.0).view(6, 1), torch.ones(6, 1)):
             torch.testing.assert_close(compiled(x), f(x))
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.usefixtures("compiled")
+def test_derivative_of_smooth_bicubic_sampling_of_any_size(layout: torch.memory_format) -> None:
+    """torch's fake kernel takes no symbolic sizes."""
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.interpolate(x, size=(4, 3), mode="bicubic", antialias=True)
+
+    x = torch.randn(1, 2, 8, 9).to(memory_format=layout).requires_grad_()
+    y, expected = torch.compile(f, backend="lamella", dynamic=True)(x), f(x)
+    torch.testing.assert_close(y, expected)
+    (found,) = torch.autograd.grad(y, x, g := torch.randn_like(y))
+    (expected,) = torch.autograd.grad(expected, x, g)
+    torch.testing.assert_close(found, expected)
+    assert same_strides(found, expected)

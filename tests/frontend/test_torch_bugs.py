@@ -35,3 +35,21 @@ def test_linear_interpolation_of_infinities(recorder: Any) -> None:
     torchs, ours = under("aot_eager", f)(x), under(recorder.backend, f)(x)
     assert torchs.isnan().sum() > f(x).isnan().sum()
     torch.testing.assert_close(ours, torchs, equal_nan=True)
+
+
+def test_a_transform_within_which_tracing_fails_is_ended() -> None:
+    """What AOTAutograd refuses there runs eagerly, and what comes after it compiles as ever. By itself torch stays
+    within the transform, and all that comes later fails; this cannot be shown in a process that goes on.
+    """
+
+    def f(x: Tensor, w: Tensor) -> Tensor:
+        return torch.func.jvp(lambda row: (row @ w).tanh().sum(), (x[0],), (x[1],))[1]
+
+    x, w = torch.randn(4, 5), torch.randn(5, 3)
+    torch._dynamo.reset()
+    for call in range(2):
+        torch.testing.assert_close(torch.compile(f, backend="lamella", dynamic=False)(x + call, w), f(x + call, w))
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, x)
+        torch.testing.assert_close(torch.autograd.forward_ad.unpack_dual(dual.sin()).tangent, x.cos() * x)
+    torch.testing.assert_close(torch.compile(torch.func.vmap(torch.sin), backend="lamella")(x), x.sin())
