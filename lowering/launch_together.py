@@ -55,6 +55,8 @@ class LaunchTogether(ModulePass):
         hints = Hints(size_hints(op))
         fit = {k.sym_name.data: _kind(k) for k in op.ops if isinstance(k, KernelOp)}
         groups: list[list[LaunchOp]] = []
+        for launch in [o for o in op.walk() if isinstance(o, LaunchOp)]:
+            launch.attributes.pop("together", None)  # of a module that has been here before
         for function in [f for f in op.ops if isinstance(f, FuncOp) and f.body.blocks]:
             schedule = _Schedule(function.body.block, fit, hints, self.keep)
             schedule.place()

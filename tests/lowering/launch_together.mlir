@@ -234,3 +234,13 @@ func.func @waiting(%x: !sym.t<[128], f32>, %y: !sym.t<[192], f32>, %z: !sym.t<[1
   %h = aten.relu(%g) : (!sym.t<[192], f32>) -> !sym.t<[192], f32>
   func.return %d, %f, %h : !sym.t<[128], f32>, !sym.t<[192], f32>, !sym.t<[192], f32>
 }
+
+// Marks of a module that has been here before are made anew.
+// CHECK-LABEL: func.func @marked
+// CHECK: %a = loop.launch @exp(%x) sizes [64] :
+// CHECK: %b = loop.launch @exp(%a) sizes [64] :
+func.func @marked(%x: !sym.t<[64], f32>) -> !sym.t<[64], f32> {
+  %a = loop.launch @exp(%x) sizes [64] attributes {together = 7 : i64} : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %b = loop.launch @exp(%a) sizes [64] attributes {together = 8 : i64} : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
+  func.return %b : !sym.t<[64], f32>
+}
