@@ -67,27 +67,56 @@ def _margin_loss(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 def _in_format(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Images in the format that the input suggests: `upsample_nearest2d` and its like make them so in ATen. torch asks
-    for that format, which changes nothing where dims of size one make two formats one, and not for lines.
+    for that format, which changes nothing where dims of size one make two formats one, and not for lines. ATen has
+    kernels for floats and uint8, torch says what others would be.
     """
 
     def decomposition(input: Tensor, *args: Any, **keywords: Any) -> Tensor:
+        if not input.is_floating_point() and input.dtype is not torch.uint8:
+            raise RuntimeError("not implemented for a dtype")
         result = kernel(input, *args, **keywords)
         return _formatted(result, in_format(result, {"input": input}), suggest_memory_format(input))
 
     return decomposition
 
 
+def _mixed(operator: Any) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
+    """Mixtures of whole numbers are ATen's calls: their weights are fixed-point numbers, those of torch floats."""
+
+    def wrapper(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        of_floats = _in_format(kernel)
+
+        def decomposition(input: Tensor, *args: Any, **keywords: Any) -> Tensor:
+            if input.dtype is not torch.uint8:
+                return of_floats(input, *args, **keywords)
+            if operator._overloadname == "vec":  # ATen says it in terms of the default one
+                return operator._op_dk(_COMPOSITE, input, *args, **keywords)
+            with torch._C._AutoDispatchBelowAutograd():
+                return operator(input, *args, **keywords)
+
+        return decomposition
+
+    return wrapper
+
+
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     _aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
 }
 _OF_COMPOSITES: dict[Any, Callable[..., Any]] = {_aten.max_pool1d.default: _max_pool1d, _aten.one_hot.default: _one_hot}
-_RESIZED = (
+_NEAREST = (
     *("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "_upsample_nearest_exact1d"),
-    *("_upsample_nearest_exact2d", "_upsample_nearest_exact3d", "upsample_linear1d", "upsample_bilinear2d"),
-    *("upsample_trilinear3d", "upsample_bicubic2d"),
+    *("_upsample_nearest_exact2d", "_upsample_nearest_exact3d"),
 )
+_MIXED = ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d")
+
+
+def _both(names: Sequence[str]) -> list[Any]:
+    return [getattr(getattr(_aten, name), which) for name in names for which in ("default", "vec")]
+
+
 _WRAPPERS: dict[Any, Callable[..., Any]] = {
-    **{getattr(getattr(_aten, name), which): _in_format for name in _RESIZED for which in ("default", "vec")},
+    **dict.fromkeys(_both(_NEAREST), _in_format),
+    **{operator: _mixed(operator) for operator in _both(_MIXED)},
     _aten.multi_margin_loss.default: _margin_loss,
 }
 """Of what torch says, where that needs little more."""

@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ..dialects.aten import AtenOp, op_class, op_name
 from ..dialects.literal import HOLE
 from ..dialects.schema import Argument, normalize
-from ..dialects.tensor import DTYPE_OF_TORCH, TORCH_DTYPES, TensorType
+from ..dialects.tensor import DTYPE_OF_TORCH, TORCH_DTYPES, TensorType, is_float
 from .decomposition import RULES, decompose, finish
 from .decompositions_complex import COMPLEX
 from .prims_builder import Builder, Value
@@ -47,6 +47,9 @@ KEPT: Final = frozenset(
 milliseconds.
 """
 
+KEPT_OF_INTEGERS: Final = frozenset({"aten.upsample_bicubic2d"})
+"""ATen rounds otherwise: its weights of pixels have another precision."""
+
 
 def decompose_by_reference(b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> list[SSAValue] | None:
     """As `decompose`, by torch's decomposition of `op`; None where there is none, or a call in it has no rule."""
@@ -67,6 +70,8 @@ def reference(op: AtenOp, dtypes: Container[str]) -> list[Operation] | None:
     None where there is none, or a tensor has another dtype than these. The caller erases them.
     """
     if op.name in KEPT or not op.schema.is_pure or op.overload not in _table():
+        return None
+    if op.name in KEPT_OF_INTEGERS and not is_float(cast(TensorType, op.operands[0].type).dtype):
         return None
     signature = _signature(op, dtypes)
     graph = None if signature is None else _traced(op.overload, *signature)

@@ -45,6 +45,15 @@ WRONG: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "negative powers": (lambda x: x**-1, (WHOLE,)),
     "a fraction of integers": (lambda x: torch.add(x, x, alpha=1.5), (MASK,)),
     "an average of i16": (lambda x: F.avg_pool2d(x[None], 2), (X.short(),)),
+    **{
+        f"{mode} pixels of {images.dtype}": (
+            lambda x, m=mode: F.interpolate(x[None, None], size=(5, 5), mode=m),
+            (images,),
+        )
+        for mode in ("nearest", "nearest-exact", "bilinear", "bicubic")
+        for images in (MASK, WHOLE, X.short())
+    },
+    "a line of bytes": (lambda x: F.interpolate(x[None], size=5, mode="linear"), (X.byte(),)),
 }
 RIGHT: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "layer_norm": (lambda x, w: F.layer_norm(x, [3], w, w), (X.bfloat16(), X[0])),
