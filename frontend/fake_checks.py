@@ -139,6 +139,16 @@ def _not(what: Callable[[torch.dtype], bool], *names: str) -> Check:
     return check
 
 
+def _on_cpus(check: Check) -> Check:
+    """A check of what ATen has kernels for on GPUs."""
+
+    def of_cpus(given: dict[str, Any]) -> None:
+        if given["self"].device.type == "cpu":
+            check(given)
+
+    return of_cpus
+
+
 def _is_bool(dtype: torch.dtype) -> bool:
     return dtype is torch.bool
 
@@ -149,6 +159,14 @@ def _is_integer(dtype: torch.dtype) -> bool:
 
 def _is_not_integer(dtype: torch.dtype) -> bool:
     return dtype is torch.bool or not _is_integer(dtype)
+
+
+def _is_float(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point
+
+
+def _is_integer_but_bool(dtype: torch.dtype) -> bool:
+    return dtype is not torch.bool and _is_integer(dtype)
 
 
 def _is_neither_float_nor_long(dtype: torch.dtype) -> bool:
@@ -168,6 +186,13 @@ def _check_scale(given: dict[str, Any]) -> None:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
 
 
+def _check_difference(given: dict[str, Any]) -> None:
+    """Truth values are not subtracted, nor is anything from them."""
+    for x in (given["self"], given["other"]):
+        if isinstance(x, bool) or (isinstance(x, torch.Tensor) and x.dtype is torch.bool):
+            raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported.")
+
+
 _TARGET = _index("target", torch.int64, torch.uint8)
 
 _DTYPES: dict[Any, Check] = {
@@ -176,15 +201,15 @@ _DTYPES: dict[Any, Check] = {
     _aten.mv.default: _alike("self", "vec"),
     _aten.addmv.default: _alike("self", "mat", "vec"),
     _aten.linear.default: _alike("input", "weight", "bias"),
-    _aten.grid_sampler_2d.default: _alike("input", "grid"),
-    _aten.grid_sampler_3d.default: _alike("input", "grid"),
+    _aten.grid_sampler_2d.default: _all(_alike("input", "grid"), _not(_is_integer, "input")),
+    _aten.grid_sampler_3d.default: _all(_alike("input", "grid"), _not(_is_integer, "input")),
     _aten.heaviside.default: _alike("self", "values"),
     _aten.index_put.default: _all(_alike("self", "values"), _index("indices", *_ANY_INDEX)),
     _aten.put.default: _all(_alike("self", "source"), _index("index", torch.int64)),
     _aten.index_select.default: _index("index", torch.int64, torch.int32),
     _aten.index_fill.int_Scalar: _index("index", torch.int64),
     _aten.index_fill.int_Tensor: _index("index", torch.int64),
-    _aten.searchsorted.Tensor: _index("sorter", torch.int64),
+    _aten.searchsorted.Tensor: _all(_index("sorter", torch.int64), _not(_is_bool, "sorted_sequence", "self")),
     _aten.searchsorted.Scalar: _index("sorter", torch.int64),
     _aten.nll_loss_forward.default: _all(_alike("self", "weight"), _TARGET),
     _aten.nll_loss2d_forward.default: _all(_alike("self", "weight"), _TARGET),
@@ -222,7 +247,36 @@ _DTYPES: dict[Any, Check] = {
     _aten.pow.Tensor_Scalar: _check_power,
     _aten.addcmul.default: _not(_is_bool, "self", "tensor1", "tensor2"),
     _aten.add.Tensor: _check_scale,
-    _aten.sub.Tensor: _check_scale,
+    _aten.sub.Tensor: _all(_check_scale, _check_difference),
+    **dict.fromkeys((_aten.sub.Scalar, _aten.rsub.Tensor, _aten.rsub.Scalar), _check_difference),
+    **dict.fromkeys((_aten.bitwise_and.Tensor, _aten.bitwise_or.Tensor), _not(_is_float, "self", "other")),
+    _aten.bucketize.Tensor: _not(_is_bool, "self", "boundaries"),
+    **dict.fromkeys(
+        (
+            _aten.ceil.default,
+            _aten.floor.default,
+            _aten.trunc.default,
+            _aten.round.default,
+            _aten.trace.default,
+            _aten.kthvalue.default,
+            _aten.nanmedian.default,
+            _aten.nanmedian.dim,
+            _aten.hardswish.default,
+            _aten.hardsigmoid.default,
+        ),
+        _on_cpus(_not(_is_bool, "self")),
+    ),
+    **dict.fromkeys(
+        (
+            _aten.lerp.Scalar,
+            _aten.lerp.Tensor,
+            _aten._prelu_kernel.default,
+            _aten.adaptive_max_pool2d.default,
+            _aten.adaptive_max_pool3d.default,
+        ),
+        _on_cpus(_not(_is_integer, "self")),
+    ),
+    **dict.fromkeys((_aten.im2col.default, _aten.col2im.default), _on_cpus(_not(_is_integer_but_bool, "self"))),
     _aten.normal.Tensor_Tensor: _not(_is_integer, "mean"),
     _aten.normal.Tensor_float: _not(_is_integer, "mean"),
     _aten.gelu.default: _not(_is_integer, "self"),

@@ -59,6 +59,9 @@ def _margin_loss(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """As ATen's `multi_margin_loss_out_cpu_template`: a class without a dim has a loss without one."""
 
     def decomposition(input: Tensor, target: Tensor, *args: Any, **keywords: Any) -> Tensor:
+        others = {x.dtype for x in (*args, *keywords.values()) if isinstance(x, Tensor)}
+        if target.dtype != torch.int64 or not input.is_floating_point() or not others <= {input.dtype}:
+            raise RuntimeError("multi_margin_loss: expected an input of floats, weights like it, a target of int64")
         loss = kernel(input, target, *args, **keywords)
         return loss if target.dim() else loss.reshape(())
 

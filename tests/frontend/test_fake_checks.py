@@ -53,6 +53,38 @@ WRONG: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
         for mode in ("nearest", "nearest-exact", "bilinear", "bicubic")
         for images in (MASK, WHOLE, X.short())
     },
+    "floats less truth values": (lambda x, m: x - m, (X, MASK)),
+    "truth values less a number": (lambda m: m - 1, (MASK,)),
+    "a number less truth values": (lambda m: 1 - m, (MASK,)),
+    "integers less a truth value": (lambda x: x - True, (WHOLE,)),
+    "l1_loss of truth values": (F.l1_loss, (X, MASK)),
+    "multilabel_soft_margin_loss of truth values": (F.multilabel_soft_margin_loss, (X, MASK)),
+    "triplet_margin_loss of truth values": (F.triplet_margin_loss, (X, X, MASK)),
+    "multi_margin_loss at i32": (F.multi_margin_loss, (X[:2], I16.int())),
+    "multi_margin_loss of integers": (F.multi_margin_loss, (WHOLE[:2], I16.long())),
+    "weights of multi_margin_loss": (
+        lambda x, i, w: F.multi_margin_loss(x, i, weight=w),
+        (X[:2], I16.long(), WHOLE[0]),
+    ),
+    "grid_sample of integers": (
+        lambda x: F.grid_sample(x[None, None], x.new_zeros(1, 2, 2, 2), align_corners=True),
+        (WHOLE,),
+    ),
+    "conjunction of floats": (torch.bitwise_and, (X, X)),
+    "disjunction of floats": (torch.bitwise_or, (X, X)),
+    "searchsorted of truth values": (lambda m: torch.searchsorted(m[0], m[0]), (MASK,)),
+    "bucketize of truth values": (lambda m: torch.bucketize(m, m[0]), (MASK,)),
+    **{
+        f"{f.__name__} of truth values": (f, (MASK,))
+        for f in (torch.ceil, torch.floor, torch.trunc, torch.round, torch.trace, torch.nanmedian)
+    },
+    **{f"{f.__name__} of truth values": (f, (MASK,)) for f in (F.hardswish, F.hardsigmoid)},
+    "kthvalue of truth values": (lambda m: m.kthvalue(1).values, (MASK,)),
+    "lerp of integers": (lambda x: torch.lerp(x, x, 0.5), (WHOLE,)),
+    "prelu of integers": (lambda x: F.prelu(x, x[0, :1]), (WHOLE,)),
+    "adaptive_max_pool of integers": (lambda x: F.adaptive_max_pool2d(x[None], 2), (WHOLE,)),
+    "unfold of integers": (lambda x: F.unfold(x[None, None], 2), (WHOLE,)),
+    "fold of integers": (lambda x: F.fold(x[None, :, :2], (2, 3), 2), (WHOLE,)),
     "a line of bytes": (lambda x: F.interpolate(x[None], size=5, mode="linear"), (X.byte(),)),
 }
 RIGHT: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
@@ -64,6 +96,12 @@ RIGHT: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "powers": (lambda x: x**2 + x.double() ** -1, (WHOLE,)),
     "sums": (lambda x, y: torch.add(x, y, alpha=2) + torch.add(x, 1, alpha=2), (WHOLE, MASK)),
     "gcd": (torch.gcd, (WHOLE, WHOLE.int())),
+    "differences": (lambda x, y: x - y - 1 - (2 - x), (X, WHOLE)),
+    "searchsorted": (lambda x, m: torch.searchsorted(x[0], m[0]), (X, MASK)),
+    "conjunction": (lambda x, m: (x & m) | 2, (WHOLE, MASK)),
+    "unfold of truth values": (lambda m: F.unfold(m[None, None], 2), (MASK,)),
+    "multi_margin_loss": (lambda x, i: F.multi_margin_loss(x, i, weight=x[0]), (X[:2], I16.long())),
+    "isinf of truth values": (torch.isinf, (MASK,)),
     "products": (lambda x, y: torch.addmm(x[0, 0], x, y.t()), (WHOLE, WHOLE)),
 }
 
