@@ -269,6 +269,7 @@ one:
 ready:
   br i1 %whole, label %invoke, label %release
 invoke:
+  call void @PyErr_Clear()  ; what a call of the shim that failed may have left, of which this one is the repetition
   %function = call ptr @PyTuple_GetItem(ptr %self, i64 %index)
   %flag = or i64 %n, -9223372036854775808
   %called = call ptr @PyObject_Vectorcall(ptr %function, ptr %first, i64 %flag, ptr null)

@@ -189,3 +189,10 @@ def test_message_of_a_failed_call() -> None:
     graph, _ = compiled("aten.avg_pool2d", "{0}, [2, 2], [2, 2]", truths, [truths[0][..., :2, :2].contiguous()])
     with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
         graph(truths)
+
+
+def test_an_error_that_the_shim_leaves() -> None:
+    """A call that fails under TorchDynamo may leave an error of Python's, before it is made again for eager's."""
+    both = torch.ones(1, 2, 5, dtype=torch.bool), torch.ones(2, 2, 3, dtype=torch.bool)
+    with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
+        torch.compile(torch.nn.functional.conv1d, backend="lamella")(*both)
