@@ -246,6 +246,8 @@ class Backend:
                 self.tell(kind, graph, None, str(error))
                 return EagerGraph(graph, str(error), views, written)
         recipe = OutputRecipe(imported.outputs if views is None else views.outputs(imported.outputs))
+        if kind == "inference":
+            recipe = recipe.with_views()
         run, recording = self._recorded(kind, compilation, plan, recipe)
         self.tell(kind, graph, compilation, "", recording, with_rest(steps | compilation.times, whole["all"]))
         direct = kind == "inference" and leaves_nothing_to_do(graph)

@@ -314,15 +314,20 @@ class Importer:
         outputs: list[Output] = []
         whole: dict[tuple[SSAValue, Attribute], int] = {}
         """Of each memory, the first result of a type."""
+        first: dict[SSAValue, int] = {}
+        """Of each memory that no argument has, the first result."""
         values = node.args[0]
         for value in values if isinstance(values, (list, tuple)) else (values,):
             bound = self.env[value] if isinstance(value, Node) else normalize(value)
             if isinstance(bound, BlockArgument) and isinstance(bound.type, (SymType, NoneType)):
                 outputs.append(Output.argument(bound.index))
             elif isinstance(bound, SSAValue) and not isinstance(bound.type, NoneType):
-                before = whole.setdefault((self.root.get(bound, bound), bound.type), len(results))
-                again = before < len(results) and results[before] is not bound
-                outputs.append(Output.seen_again(len(results), before) if again else Output.result(len(results)))
+                root, at = self.root.get(bound, bound), len(results)
+                before = whole.setdefault((root, bound.type), at)
+                beside = at if isinstance(root, BlockArgument) else first.setdefault(root, at)
+                again = before < at and results[before] is not bound
+                shared = beside if beside < at else None
+                outputs.append(Output.seen_again(at, before, shared) if again else Output.result(at, shared))
                 results.append(bound)
             elif isinstance(bound, SSAValue) or bound is None:
                 outputs.append(Output.constant(None))

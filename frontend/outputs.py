@@ -36,15 +36,17 @@ class Output:
 
     source: str
     is_result: bool = False
+    beside: int | None = None
+    """An earlier result in whose memory this one lies."""
 
     @staticmethod
-    def result(index: int) -> Output:
-        return Output(f"r[{index}]", True)
+    def result(index: int, beside: int | None = None) -> Output:
+        return Output(f"r[{index}]", True, beside)
 
     @staticmethod
-    def seen_again(index: int, before: int) -> Output:
+    def seen_again(index: int, before: int, beside: int | None = None) -> Output:
         """A result that is a view of all of another one: `@main` may give one tensor for both."""
-        return Output(f"another(r[{index}], r[{before}])")
+        return Output(f"another(r[{index}], r[{before}])", beside=beside)
 
     @staticmethod
     def argument(index: int) -> Output:
@@ -151,6 +153,19 @@ def another(t: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
     return t.detach() if t is before else t
 
 
+def viewed(t: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
+    """A result as a view of another one whose memory it lies in, if it does: they count writes together."""
+    if t.untyped_storage().data_ptr() != before.untyped_storage().data_ptr():
+        return t
+    if t.is_conj() or t.is_neg() or before.is_conj() or before.is_neg():
+        return t
+    if t.dtype is not before.dtype:
+        unit = max(t.itemsize, before.itemsize)
+        count = before.untyped_storage().nbytes() // unit * (unit // before.itemsize)
+        before = before.as_strided((count,), (1,), 0).view(t.dtype)
+    return before.as_strided(t.shape, t.stride(), t.storage_offset())
+
+
 @dataclass(frozen=True)
 class OutputRecipe:
     """The outputs of a graph, in order. Picklable."""
@@ -161,6 +176,13 @@ class OutputRecipe:
     def is_identity(self) -> bool:
         """The results of `@main` are the outputs."""
         return all(o.is_result and o.source == f"r[{i}]" for i, o in enumerate(self.outputs))
+
+    def with_views(self) -> OutputRecipe:
+        """Results in one memory are views of the first of them. For inference: with derivatives, AOTAutograd makes
+        views of what a forward returns.
+        """
+        outputs = [o if o.beside is None else Output(f"viewed({o.source}, r[{o.beside}])") for o in self.outputs]
+        return OutputRecipe(outputs)
 
     def only_from(self, start: int) -> tuple[int, ...]:
         """The results of `@main` that are no outputs before position `start`."""
@@ -186,7 +208,7 @@ class OutputRecipe:
         body = ", ".join(
             _READ.sub(lambda m: f"b[{reads.setdefault(m[0], len(reads))}]", o.source) for o in self.outputs
         )
-        names = {"math": math, "torch": torch, "within": within, "marked": marked, "another": another}
+        names = {"math": math, "torch": torch, "within": within, "marked": marked, "another": another, "viewed": viewed}
         before = eval(f"lambda a: [{', '.join(reads)}]", names)
         make = eval(f"lambda b, r: [{body}]", names)
 

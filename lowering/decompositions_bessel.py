@@ -57,9 +57,9 @@ def i0(x: Value) -> Value:
 
 @in_double("aten.special_i1e")
 def i1e(x: Value) -> Value:
-    """e^-|x| I1(x)."""
+    """e^-|x| I1(x); 0.0 of -0.0, as ATen."""
     s = x.abs()
-    small = polynomial(tables.I1_SMALL, s * 0.25 - 1.0) * x
+    small = polynomial(tables.I1_SMALL, s * 0.25 - 1.0) * x + 0.0
     large = polynomial(tables.I1_LARGE, 16.0 / s - 1.0) / s.sqrt()
     return (s <= 8.0).where(small, (x < 0.0).where(-large, large))
 

@@ -56,12 +56,14 @@ def _integer(x: Value) -> Value:
 
 def hurwitz(s: Value, q: Value) -> Value:
     """The sum of 1 / (q + k)^s over k = 0, 1, …; for negative q where s is whole: the terms below 0 are those of
-    zeta(s, 1 - f) that zeta(s, 1 - q) lacks, f the fraction of q, with the sign of (-1)^s.
+    zeta(s, g) that zeta(s, 1 - q) lacks, g the fraction of -q, with the sign of (-1)^s. Not 1 less that of q: next to
+    a pole that has no digits.
     """
     fraction = q - q.floor()
+    gap = -q - (-q).floor()
     negative = q <= 0.0
     own = _sum(s, negative.where(fraction, q))
-    below = _sum(s, 1.0 - fraction) - _sum(s, 1.0 - negative.where(q, 0.0))
+    below = _sum(s, gap) - _sum(s, 1.0 - negative.where(q, 0.0))
     odd = ~_integer(s * 0.5)
     mirrored = own + odd.where(-below, below)
     value = negative.where(mirrored, own)

@@ -68,6 +68,20 @@ def test_memory_of_results(name: str, size: int, dynamic: bool) -> None:
     torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_results_in_one_memory_count_their_writes_together(name: str, dynamic: bool) -> None:
+    f = FUNCTIONS[name]
+    z = torch.randn(4, dtype=torch.complex64)
+    found = lamella.compile(f, dynamic=dynamic, fullgraph=True)(z.clone())
+    expected = f(z.clone())
+    for a, b in zip(found, expected, strict=True):
+        a.add_(1)
+        b.add_(1)
+        assert [t._version for t in found] == [t._version for t in expected]
+    torch.testing.assert_close(found, expected)
+
+
 @pytest.mark.parametrize("trains", [False, True])
 def test_a_complex_result_that_is_written_with_derivatives(trains: bool) -> None:
     """It is no view of the floats that it is made of, which was made without derivatives."""
