@@ -49,19 +49,19 @@ class AtenUnfoldConvolutions(ModulePass):
 
 def _side_by_side(c: Convolution) -> bool:
     """Whether each element of the images is in one window."""
-    kernel, op = c.weight.shape[2:], c.op
-    if not c.x.device.startswith("cuda") or {c.x.dtype, c.weight.dtype, c.result.dtype} - HALVES:
+    op, dtypes = c.op, {c.x.dtype, c.weight.dtype, c.result.dtype}
+    if not c.x.device.startswith("cuda") or len(dtypes) > 1 or c.x.dtype not in HALVES:
         return False
-    if len({c.x.dtype, c.weight.dtype, c.result.dtype}) > 1 or op.arg("transposed") or op.arg("groups") != 1:
+    if op.arg("transposed") or op.arg("groups") != 1 or _order(c.weight) is None:
         return False
-    sizes = (*kernel, *c.x.shape[1:], c.weight.shape[0])
-    if not all(type(n) is int and n > 0 for n in sizes) or prod(cast("Sequence[int]", kernel)) == 1:
+    sizes: tuple[Any, ...] = (*c.weight.shape, *c.x.shape[1:], *c.result.shape[2:])
+    if not all(type(n) is int and n > 0 for n in sizes):
         return False
-    numbers = {name: set(cast("Sequence[int]", op.arg(name))) for name in ("padding", "dilation")}
-    stride = cast("Sequence[int]", op.arg("stride"))
-    steps = tuple(stride) * (len(kernel) if len(stride) == 1 else 1)
-    whole = all(n == p * k for n, p, k in zip(c.x.shape[2:], c.result.shape[2:], kernel, strict=True))  # pyright: ignore
-    return numbers == {"padding": {0}, "dilation": {1}} and steps == kernel and whole and _order(c.weight) is not None
+    kernel, places = cast("tuple[int, ...]", c.weight.shape[2:]), cast("tuple[int, ...]", c.result.shape[2:])
+    stride, padding, dilation = (cast("tuple[int, ...]", op.arg(name)) for name in ("stride", "padding", "dilation"))
+    if {*padding} != {0} or {*dilation} != {1} or stride not in (kernel, kernel[:1] if len({*kernel}) == 1 else kernel):
+        return False
+    return prod(kernel) > 1 and all(n == p * k for n, p, k in zip(c.x.shape[2:], places, kernel, strict=True))
 
 
 def _order(weight: TensorType) -> tuple[int, ...] | None:
@@ -152,7 +152,8 @@ def _forward(c: Convolution) -> None:
 
 
 def _backward(c: Convolution) -> None:
-    u, b = _Unfolded(c), AtenBuilder(c.op)
+    u = _Unfolded(c)
+    b = u.b
     x, weight, grad = (cast(SSAValue, c.op.arg(name)) for name in ("input", "weight", "grad_output"))
     g, dtype = u.grad(grad), c.result.dtype
     made: list[Callable[[TensorType], SSAValue]] = [
