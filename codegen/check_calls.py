@@ -76,7 +76,7 @@ def _complaint(op: AtenOp, environment: Environment, hints: Mapping[str, int]) -
     if op.schema.tags & _DEPENDS_ON_DATA or not all(isinstance(t, TensorType) for t in op.result_types):
         return ""
     symbols = sorted({s.name for e in _expressions(op, types) for s in expr.symbols(e)})
-    if any(name[0] == "u" for name in symbols):
+    if any(name[0] in "un" for name in symbols):
         return ""
     complaints: list[str] = []
     for sizes in _assignments(symbols, hints):

@@ -26,10 +26,12 @@ class ExprSyntaxError(ValueError):
 
 @cache
 def symbol(name: str) -> sympy.Symbol:
-    """The one symbol of that name: `s<n>` is a positive size, `u<n>` any integer, `z…` a float, others count from 0."""
+    """The one symbol of that name: `s<n>` is a positive size, `u<n>` any integer of data, `n<n>` any of an argument,
+    `z…` a float, others count from 0.
+    """
     if re.fullmatch(r"s\d+", name):
         return sympy.Symbol(name, integer=True, positive=True)
-    if re.fullmatch(r"u\d+", name):
+    if re.fullmatch(r"[un]\d+", name):
         return sympy.Symbol(name, integer=True)
     if name.startswith("z"):
         return sympy.Symbol(name, real=True)
@@ -253,8 +255,10 @@ def parse(source: str) -> Any:
 
 
 @cache
-def _from_torch(e: sympy.Basic) -> Any:
-    return e.xreplace({s: symbol(s.name) for s in e.free_symbols if isinstance(s, sympy.Symbol)})
+def _from_torch(e: sympy.Basic, numbers: frozenset[sympy.Symbol] = frozenset()) -> Any:
+    symbols = [s for s in e.free_symbols if isinstance(s, sympy.Symbol)]
+    e = e.xreplace({s: symbol(number_name(s.name) if s in numbers else s.name) for s in symbols})
+    return e.replace(lambda a: isinstance(a, sympy.Abs) and a.is_integer, lambda a: sympy.Max(a.args[0], -a.args[0]))
 
 
 def dim(value: Any) -> Dim:
@@ -264,10 +268,17 @@ def dim(value: Any) -> Dim:
     if isinstance(value, sympy.Basic):
         e = _from_torch(value)
     elif hasattr(value, "node"):
-        e = _from_torch(value.node.expr)
+        e, shape_env = value.node.expr, value.node.shape_env
+        numbers = [s for s in e.free_symbols if s.is_positive is None and s.name[0] == "s"]
+        e = _from_torch(e, frozenset(s for s in numbers if shape_env.bound_sympy(s).lower < 1))
     else:
         raise TypeError(f"not a symbolic integer: {type(value).__name__}")
     return int(e) if isinstance(e, sympy.Integer) else e
+
+
+def number_name(name: str) -> str:
+    """How torch's symbol `s<n>` is named where torch has not assumed that it is positive, as it has of sizes."""
+    return f"n{name[1:]}"
 
 
 def normal(e: Any) -> Dim:

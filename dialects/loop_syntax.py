@@ -160,7 +160,7 @@ def check_results(owner: str, kinds: Sequence[str], values: Sequence[SSAValue], 
 
 
 def _known(name: str, dims: frozenset[str], sizes: frozenset[str] | None) -> bool:
-    return name in dims or (name in sizes if sizes is not None else name[0] in "suz" and name[1:].isdigit())
+    return name in dims or (name in sizes if sizes is not None else name[0] in "sunz" and name[1:].isdigit())
 
 
 def terminator(region: Region, what: type[Operation], owner: str) -> Any:

@@ -1,7 +1,7 @@
 """The `prims` dialect: about a hundred functional ops on tensors, each with one meaning.
 
-Nothing is broadcast or promoted implicitly, result types are explicit, no op has an effect (`gather` and
-`scatter` may raise what their message says).
+Nothing is broadcast or promoted implicitly, result types are explicit, no op has an effect (`gather`,
+`scatter` and divisions of integers may raise what their message says).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from .prims_binary import (
     HermiteHOp,
     IgammacOp,
     IgammaOp,
+    IntegerDivisionOp,
     LaguerreOp,
     LegendreOp,
     LeOp,
@@ -182,6 +183,7 @@ __all__ = [
     "IgammaOp",
     "IgammacOp",
     "IndexedOp",
+    "IntegerDivisionOp",
     "IotaOp",
     "IsinfOp",
     "IsnanOp",

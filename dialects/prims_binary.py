@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from abc import ABC
+from typing import ClassVar, Self
 
-from xdsl.irdl import irdl_op_definition
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, opt_prop_def
 
-from .prims_elementwise import ANY, BinaryOp, CompareOp, FloatBinaryOp, IntegerBinaryOp
+from .prims_base import STRING
+from .prims_elementwise import ANY, INTEGER, BinaryOp, CompareOp, FloatBinaryOp, IntegerBinaryOp
+from .tensor import TensorType
 
 
 @irdl_op_definition
@@ -37,23 +42,40 @@ class DivOp(FloatBinaryOp):
     name = "prims.div"
 
 
+class IntegerDivisionOp(BinaryOp, ABC):
+    """Integers divided by b = 0 are undefined without `message`, and raise what it says (raised.py) with it."""
+
+    FIELDS: ClassVar = {"message": STRING}
+    OPTIONAL: ClassVar[tuple[str, ...]] = ("message",)
+    message = opt_prop_def(StringAttr)
+
+    @classmethod
+    def make(
+        cls, lhs: SSAValue, rhs: SSAValue, result_type: TensorType | None = None, message: str | None = None
+    ) -> Self:
+        properties = {} if message is None else {"message": StringAttr(message)}
+        return cls.create(operands=(lhs, rhs), result_types=(result_type or lhs.type,), properties=properties)
+
+
 @irdl_op_definition
-class DivTruncOp(IntegerBinaryOp):
-    """result = a / b towards 0; undefined for b = 0."""
+class DivTruncOp(IntegerDivisionOp):
+    """result = a / b towards 0."""
 
     name = "prims.div_trunc"
+    ACCEPTS: ClassVar[str] = INTEGER
 
 
 @irdl_op_definition
-class DivFloorOp(IntegerBinaryOp):
-    """result = floor(a / b); undefined for b = 0."""
+class DivFloorOp(IntegerDivisionOp):
+    """result = floor(a / b)."""
 
     name = "prims.div_floor"
+    ACCEPTS: ClassVar[str] = INTEGER
 
 
 @irdl_op_definition
-class RemOp(BinaryOp):
-    """result = a - b * trunc(a / b), C's fmod: the sign of a; undefined for integers and b = 0."""
+class RemOp(IntegerDivisionOp):
+    """result = a - b * trunc(a / b), C's fmod: the sign of a."""
 
     name = "prims.rem"
 

@@ -294,7 +294,7 @@ def normalize(value: Any, element: str = "") -> Value:
 
 def symbolic(value: torch.SymInt | torch.SymFloat | torch.SymBool) -> Value:
     """The expression of a symbolic number, or the Python number where it is constant."""
-    e: Any = expr.dim(value.node.expr)
+    e: Any = expr.dim(value)
     if e is sympy.true or e is sympy.false:
         return bool(e)
     if isinstance(e, sympy.Number) and isinstance(value, torch.SymFloat):

@@ -38,6 +38,8 @@ from torch.fx import _symbolic_trace
 from torch.nn.modules import module as _module_names
 from torch.utils._python_dispatch import _disable_current_modes
 
+from ..dialects import expr
+
 # Their `patch` is installed at run time.
 functorch_config: Any = _functorch_config
 # Not all of their names are declared.
@@ -79,7 +81,8 @@ __all__ = [
 
 def symbol_hints(shape_env: Any) -> dict[str, int]:
     """The sizes seen when tracing, by symbol name."""
-    return {symbol.name: int(value) for symbol, value in shape_env.backed_var_to_val.items() if value.is_Integer}
+    seen = {symbol.name: int(value) for symbol, value in shape_env.backed_var_to_val.items() if value.is_Integer}
+    return seen | {expr.number_name(name): value for name, value in seen.items()}
 
 
 def assumed_floats() -> dict[str, str]:

@@ -14,7 +14,7 @@ from ..dialects import expr, llvm_ext
 from ..dialects.expr import Dim
 from ..dialects.tensor import TensorType
 from .llvm_builder import FunctionBuilder, KernelError, Num, lanes_of
-from .size_code import root_of
+from .size_code import may_be_negative, root_of
 
 Env: TypeAlias = Mapping[sympy.Symbol, Num]
 """What each symbol is at the point where code is being written: scalars, or vectors of i64 where lanes differ."""
@@ -72,8 +72,10 @@ def _nonnegative(e: Any) -> bool:
 
 
 def _divide(b: FunctionBuilder, args: tuple[Any, ...], env: Env) -> Num:
-    """floor(a / d), for d > 0."""
+    """floor(a / d)."""
     a, d = args
+    if may_be_negative(d):
+        return _signed(b, evaluate(b, a, env), evaluate(b, d, env))
     return _floordiv(b, evaluate(b, a, env), evaluate(b, d, env), _nonnegative(a))
 
 
@@ -94,6 +96,15 @@ def _floordiv(b: FunctionBuilder, x: Num, y: Num, nonnegative: bool) -> Num:
     return b.add(quotient, down)
 
 
+def _signed(b: FunctionBuilder, x: Num, y: Num) -> Num:
+    """floor(x / y) = floor(-x / -y), of any sign."""
+    if isinstance(x, int) and isinstance(y, int):
+        return x // y if y else 0
+    negative = b.icmp("slt", b.number(y), b.constant(0, i64))
+    x, y = (b.select(negative, b.number(b.index_sub(0, z)), b.number(z)) for z in (x, y))
+    return _floordiv(b, x, y, False)
+
+
 def _divisor(b: FunctionBuilder, y: Num) -> Num:
     """A divisor that cannot trap, as the division may be moved to where it is not needed."""
     if isinstance(y, int):
@@ -102,8 +113,11 @@ def _divisor(b: FunctionBuilder, y: Num) -> Num:
 
 
 def _remainder(b: FunctionBuilder, args: tuple[Any, ...], env: Env) -> Num:
-    """a - d * floor(a / d), for d > 0."""
+    """a - d * floor(a / d)."""
     a, d = args
+    if may_be_negative(d):
+        x, y = evaluate(b, a, env), evaluate(b, d, env)
+        return b.index_sub(x, b.index_mul(_signed(b, x, y), y))
     return _mod(b, evaluate(b, a, env), evaluate(b, d, env), _nonnegative(a))
 
 

@@ -155,7 +155,7 @@ def _fits(call: Call, values: Value, shape: Sequence[Dim]) -> bool:
 
 def _is_several(size: Dim) -> bool:
     """Whether a size that is not the number 1 never is 1: torch has symbols of arguments stand for 2 and more."""
-    return isinstance(size, int) or (isinstance(size, sympy.Symbol) and not size.name.startswith("u"))
+    return isinstance(size, int) or (isinstance(size, sympy.Symbol) and size.name[0] not in "un")
 
 
 def _masked_put(call: Call, x: Value, mask: Value, values: Value, accumulate: bool) -> Any:

@@ -67,14 +67,7 @@ def roll(call: Call, x: Value, shifts: Sequence[Dim], dims: Sequence[int]) -> An
         size: Any = y.shape[dim]
         if size == 0:
             continue
-        last = expr.normal(expr.mod(shift, size)) if isinstance(shift, int) and isinstance(size, int) else None
-        if last is None:
-            negative = call.b.is_negative(shift)
-            if negative is None:
-                return NotImplemented
-            last = expr.normal(cast(Any, shift) + size) if negative else shift
-            if call.b.is_negative(expr.normal(size - last)) is not False:
-                return NotImplemented
+        last = expr.normal(expr.mod(shift, size))
         if last != 0:
             first = expr.normal(size - last)
             y = call.b.cat([y.slice(dim, first, last), y.slice(dim, 0, first)], dim, y.type.with_(shape=y.shape))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import sympy
@@ -207,14 +208,20 @@ def div_mode(a: Value, b: Value | Number, rounding_mode: str | None) -> Any:
         return a / b
     if rounding_mode == "floor":
         return floor_divide(a, b)
-    return (a / b).trunc() if a.is_float else a.binary(prims.DivTruncOp.make, b)
+    return (a / b).trunc() if a.is_float else _divided(prims.DivTruncOp, a, b)
+
+
+def _divided(op: type[prims.IntegerDivisionOp], a: Value, b: Value | Number) -> Value:
+    """Of whole numbers and b = 0 only GPUs give a result."""
+    checked = not a.is_float and a.type.device == "cpu"
+    return a.binary(partial(op.make, message="RuntimeError: ZeroDivisionError" if checked else None), b)
 
 
 @pointwise("aten.floor_divide", "aten.floor_divide.Scalar")
 def floor_divide(a: Value, b: Value | Number) -> Any:
     """floor(a / b); of floats so that `a = b * q + remainder` holds, as c10's div_floor_floating."""
     if not a.is_float:
-        return a.binary(prims.DivFloorOp.make, b)
+        return _divided(prims.DivFloorOp, a, b)
     a, d = a.align(b)
     modulo = a.binary(prims.RemOp.make, d)
     quotient = (a - modulo) / d
@@ -229,7 +236,7 @@ def floor_divide(a: Value, b: Value | Number) -> Any:
 
 @pointwise("aten.fmod.Tensor", "aten.fmod.Scalar")
 def fmod(a: Value, b: Value | Number) -> Value:
-    return a.binary(prims.RemOp.make, b)
+    return _divided(prims.RemOp, a, b)
 
 
 @pointwise("aten.remainder.Scalar_Tensor")
@@ -241,7 +248,7 @@ def remainder_of_number(a: Value | Number, b: Value) -> Value:
 def remainder(a: Value, b: Value | Number) -> Value:
     """a - b * floor(a / b): the sign of b."""
     a, d = a.align(b)
-    r = a.binary(prims.RemOp.make, d)
+    r = _divided(prims.RemOp, a, d)
     if a.dtype[0] == "u":
         return r
     return (r.ne(0) & (r < 0).ne(d < 0)).where(r + d, r)

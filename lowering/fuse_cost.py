@@ -87,7 +87,7 @@ class Hints:
         n = self._known.get(e)
         if n is None:
             # a part of a dim is taken for the first one: its bounds have the dim that counts parts
-            values = {s.name: self.values.get(s.name, self.DEFAULT * (s.name[0] in "su")) for s in expr.symbols(e)}
+            values = {s.name: self.values.get(s.name, self.DEFAULT * (s.name[0] in "sun")) for s in expr.symbols(e)}
             n = self._known[e] = max(0, int(expr.evaluate(e, values)))
         return n
 

@@ -148,7 +148,7 @@ def _is_short(o: NestOp, hints: Hints) -> bool:
 def _is_some(d: LoopDim) -> bool:
     """Whether a dim surely has elements: torch has symbols of arguments stand for 2 and more."""
     n = d.extent
-    return n > 0 if isinstance(n, int) else isinstance(n, sympy.Symbol) and not n.name.startswith("u")
+    return n > 0 if isinstance(n, int) else isinstance(n, sympy.Symbol) and n.name[0] not in "un"
 
 
 def _first(o: NestOp, t: TensorType) -> NestOp:

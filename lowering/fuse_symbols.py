@@ -22,7 +22,7 @@ def symbols_of(plan: Plan, absorbed: Mapping[SSAValue, Node]) -> list[Any]:
         for d in dims:
             if not isinstance(d, int):
                 names = sorted(expr.symbols(d), key=lambda s: (s.name[0], len(s.name), s.name))
-                found.update((s, None) for s in names if s.name[0] in "suz" and s.name[1:].isdigit())
+                found.update((s, None) for s in names if s.name[0] in "sunz" and s.name[1:].isdigit())
 
     seen: set[Node] = set()
 

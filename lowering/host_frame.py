@@ -160,7 +160,7 @@ class Frame:
     def symbol(self) -> Any:
         """A new symbol, for a number that only code written here knows."""
         self._symbols += 1
-        return expr.symbol(f"n{self._symbols}")
+        return expr.symbol(f"known{self._symbols}")
 
     def known(self) -> tuple[Any, ...]:
         """What has been computed of symbols so far, to be forgotten again."""

@@ -228,7 +228,7 @@ class Bounds:
         """Whether an atom depends on a dim or on an index operand."""
         known = self._moving.get(a)
         if known is None:
-            known = any(s in self.dims or s.name[0] not in "suz" for s in a.free_symbols)
+            known = any(s in self.dims or s.name[0] not in "sunz" for s in a.free_symbols)
             self._moving[a] = known
         return known
 

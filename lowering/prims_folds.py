@@ -212,6 +212,17 @@ def fold_div(op: prims.DivOp, f: Folder) -> SSAValue | None:
     return op.lhs if is_constant(op.rhs, 1) else None
 
 
+@fold(prims.DivTruncOp, prims.DivFloorOp, prims.RemOp)
+def fold_message(op: prims.IntegerDivisionOp, f: Folder) -> SSAValue | None:
+    """What is divided by a number other than 0 raises nothing."""
+    divisor = constant(op.rhs)
+    if op.message is None or divisor is None or sympy.sympify(divisor).is_zero is not False:
+        return None
+    if isinstance(divisor, sympy.Expr) and type_of(op.rhs).dtype != "i64":
+        return None
+    return f.add(type(op).make(op.lhs, op.rhs, type_of(op.result)))
+
+
 @fold(prims.PowOp)
 def fold_pow(op: prims.PowOp, f: Folder) -> SSAValue | None:
     """x^1 = x."""

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects.errors import LamellaError, describe_location
 from ..dialects.expr import Dim
-from ..dialects.loop import FnOp, IndexAttr, IndexOp, LoadOp, PredAttr, PredOp, YieldOp
+from ..dialects.loop import AssertOp, FnOp, IndexAttr, IndexOp, LoadOp, PredAttr, PredOp, YieldOp
 from ..dialects.tensor import is_complex, is_float, is_unsigned, scalar_type
 from .index_simplify import is_plain
 from .prims_to_loop_access import Access, Case, Constant, Load, Position
@@ -138,6 +138,12 @@ class Body:
             if not is_computable(dtype):
                 self.reject(dtype)
         return _convert(self, x, source, target)
+
+    def check(self, ok: SSAValue, message: str) -> None:
+        """Raise what `message` says where `ok` does not hold."""
+        self.ops.append(
+            AssertOp.create(operands=(ok,), properties={"message": StringAttr(message)}, location=self.location)
+        )
 
     def reject(self, dtype: str) -> NoReturn:
         place = describe_location(self.location)

@@ -12,7 +12,7 @@ from xdsl.ir import Block, Region, SSAValue
 
 from ..dialects import expr, prims
 from ..dialects.expr import Dim
-from ..dialects.loop import AssertOp, ScatterOp, YieldAtOp
+from ..dialects.loop import ScatterOp, YieldAtOp
 from ..dialects.tensor import TensorType, is_unsigned
 from .index_polynomial import expression, polynomial
 from .prims_facts import stays_within
@@ -67,11 +67,7 @@ class Indices:
             inside = body.compare("ult", i, body.index(size))
             ok = inside if ok is None else body.add(arith.AndIOp, ok, inside)
         if ok is not None:
-            body.ops.append(
-                AssertOp.create(
-                    operands=(ok,), properties={"message": StringAttr(message.data)}, location=body.location
-                )
-            )
+            body.check(ok, message.data)
         return ok
 
     def _scalar(self, e: Dim) -> SSAValue:

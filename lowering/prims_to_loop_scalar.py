@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import IntegerType, i64
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import prims
-from ..dialects.tensor import TensorType, scalar_type
+from ..dialects.tensor import TensorType, is_float, scalar_type
 from .prims_to_loop_body import Body, dtype_class, is_computable
 
 Build: TypeAlias = Callable[..., SSAValue]
@@ -212,6 +212,8 @@ def scalar(b: Body, op: prims.PrimsOp, operands: Sequence[SSAValue]) -> SSAValue
     column = SCALAR[type(op)][dtype_class(source)]
     if column is None or (not is_computable(source) and not isinstance(op, prims.SelectOp)):
         b.reject(source)
+    if isinstance(op, prims.IntegerDivisionOp) and op.message is not None and not is_float(source):
+        b.check(b.compare("ne", operands[1], b.constant(0, operands[1].type)), op.message.data)
     return b.add(column, *operands) if isinstance(column, type) else column(b, *operands)  # pyright: ignore
 
 

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import sympy
 
-_CODED: Final = frozenset({"FloorDiv", "CleanDiv", "Mod", "PythonMod", "ModularIndexing", "Max", "Min"})
-"""The functions of sizes that `address.evaluate` writes code for."""
+_DIVISIONS: Final = frozenset({"FloorDiv", "CleanDiv", "Mod", "PythonMod", "ModularIndexing"})
+_CODED: Final = _DIVISIONS | {"Max", "Min"}
+"""The functions of sizes that kernels have code for: divisions by what is not negative."""
 _ROUNDED: Final = frozenset({"TruncToInt", "FloorToInt", "CeilToInt"})
 """Those of real numbers that sizes are made of."""
 
@@ -27,6 +28,14 @@ def has_code(e: Any) -> bool:
     return isinstance(e, sympy.Symbol) or (
         (isinstance(e, sympy.Add | sympy.Mul | sympy.Pow) or name in _CODED)
         and all(isinstance(a, sympy.Rational) or has_code(a) for a in e.args)
+        and not (name in _DIVISIONS and any(map(may_be_negative, e.args[1:])))
+    )
+
+
+def may_be_negative(divisor: Any) -> bool:
+    """Whether a divisor is made of numbers that may be: sizes, and what is made of them, are not."""
+    return divisor.is_nonnegative is not True and (
+        divisor.is_negative is True or any(s.name[0] in "un" for s in divisor.free_symbols)
     )
 
 

@@ -91,7 +91,7 @@ func.func @size(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[s0, 16], f32> {
 
 // CHECK-LABEL: func.func @remainder(
 // CHECK-NEXT: [[V0:%\w+]] = prims.full {value = 7} : !sym.t<[4], i64>
-// CHECK-NEXT: [[V1:%\w+]] = prims.rem %x, [[V0]] : !sym.t<[4], i64>
+// CHECK-NEXT: [[V1:%\w+]] = prims.rem %x, [[V0]] {message = "RuntimeError: ZeroDivisionError"} : !sym.t<[4], i64>
 // CHECK-NEXT: [[V2:%\w+]] = prims.full {value = 0} : !sym.t<[4], i64>
 // CHECK-NEXT: [[V3:%\w+]] = prims.ne [[V1]], [[V2]] : !sym.t<[4], i64> -> !sym.t<[4], i1>
 // CHECK-NEXT: [[V4:%\w+]] = prims.lt [[V1]], [[V2]] : !sym.t<[4], i64> -> !sym.t<[4], i1>
@@ -104,4 +104,13 @@ func.func @size(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[s0, 16], f32> {
 func.func @remainder(%x: !sym.t<[4], i64>) -> !sym.t<[4], i64> {
   %r = aten.remainder.Scalar(%x, 7) : (!sym.t<[4], i64>) -> !sym.t<[4], i64>
   func.return %r : !sym.t<[4], i64>
+}
+
+// A GPU gives a result for 0.
+// CHECK-LABEL: func.func @divided_on_gpu(
+// CHECK-NEXT: [[R:%\w+]] = prims.div_floor %x, %y : !sym.t<[4], i64, device=cuda:0>
+// CHECK-NEXT: func.return [[R]]
+func.func @divided_on_gpu(%x: !sym.t<[4], i64, device=cuda:0>, %y: !sym.t<[4], i64, device=cuda:0>) -> !sym.t<[4], i64, device=cuda:0> {
+  %r = aten.floor_divide(%x, %y) : (!sym.t<[4], i64, device=cuda:0>, !sym.t<[4], i64, device=cuda:0>) -> !sym.t<[4], i64, device=cuda:0>
+  func.return %r : !sym.t<[4], i64, device=cuda:0>
 }

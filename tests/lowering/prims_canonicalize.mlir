@@ -231,3 +231,21 @@ func.func @not_tied(%m: !sym.t<[8, 6], f32>, %i: !sym.t<[3, 6], i64>, %v: !sym.t
   %r = prims.add %s, %m : !sym.t<[8, 6], f32>
   func.return %r : !sym.t<[8, 6], f32>
 }
+
+// A number other than 0 divides whatever there is, a size too; of narrow integers a size may be 0.
+// CHECK-LABEL: func.func @divided_by_number(
+// CHECK: prims.div_floor %x, {{%\w+}} : !sym.t<[4], i64>
+// CHECK: prims.rem %x, {{%\w+}} : !sym.t<[4], i64>
+// CHECK: prims.div_trunc %y, {{%\w+}} {message = "RuntimeError: ZeroDivisionError"} : !sym.t<[4], i8>
+// CHECK: prims.rem %x, {{%\w+}} {message = "RuntimeError: ZeroDivisionError"} : !sym.t<[4], i64>
+func.func @divided_by_number(%x: !sym.t<[4], i64>, %y: !sym.t<[4], i8>, %n: !sym.int<s0>) -> (!sym.t<[4], i64>, !sym.t<[4], i64>, !sym.t<[4], i8>, !sym.t<[4], i64>) {
+  %seven = prims.full {value = 7} : !sym.t<[4], i64>
+  %size = prims.full {value = s0} : !sym.t<[4], i64>
+  %narrow = prims.full {value = s0} : !sym.t<[4], i8>
+  %zero = prims.full {value = 0} : !sym.t<[4], i64>
+  %a = prims.div_floor %x, %seven {message = "RuntimeError: ZeroDivisionError"} : !sym.t<[4], i64>
+  %b = prims.rem %x, %size {message = "RuntimeError: ZeroDivisionError"} : !sym.t<[4], i64>
+  %c = prims.div_trunc %y, %narrow {message = "RuntimeError: ZeroDivisionError"} : !sym.t<[4], i8>
+  %d = prims.rem %x, %zero {message = "RuntimeError: ZeroDivisionError"} : !sym.t<[4], i64>
+  func.return %a, %b, %c, %d : !sym.t<[4], i64>, !sym.t<[4], i64>, !sym.t<[4], i8>, !sym.t<[4], i64>
+}

@@ -92,3 +92,14 @@ func.func @main(%m: !sym.t<[s0], f32>, %x: !sym.t<[s0, 64], f32>) -> !sym.t<[s0,
 // CHECK-NEXT: math.rsqrt
 // CHECK: loop.nest [d0 = s0, d1 = 64] {
 // CHECK: loop.load %[[R]][d0] : !sym.t<[s0], f32>
+
+// A divisor that may be 0 is compared before it divides.
+// CHECK-LABEL: func.func @divided(
+// CHECK:      [[ZERO:%\w+]] = arith.constant 0 : i64
+// CHECK-NEXT: [[OK:%\w+]] = arith.cmpi ne, [[Y:%\w+]], [[ZERO]] : i64
+// CHECK-NEXT: loop.assert [[OK]], "RuntimeError: ZeroDivisionError"
+// CHECK-NEXT: arith.remsi {{%\w+}}, [[Y]] : i64
+func.func @divided(%x: !sym.t<[s0], i64>, %y: !sym.t<[s0], i64>) -> !sym.t<[s0], i64> {
+  %r = prims.rem %x, %y {message = "RuntimeError: ZeroDivisionError"} : !sym.t<[s0], i64>
+  func.return %r : !sym.t<[s0], i64>
+}

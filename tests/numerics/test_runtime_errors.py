@@ -71,3 +71,44 @@ def test_the_size_of_the_dim_is_told() -> None:
     compiled = lamella.compile(lambda x, i: x.gather(1, i), dynamic=False)
     with pytest.raises(RuntimeError, match=r"^index is out of bounds for dimension 1 with size 4$"):
         compiled(torch.zeros(3, 4), torch.tensor([[4]]))
+
+
+DIVISIONS: dict[str, Program] = {
+    "//": lambda x, y: x // y,
+    "%": lambda x, y: x % y,
+    "fmod": torch.fmod,
+    "trunc": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+    "of a number": lambda x, y: 7 // y,
+    "remainder of a number": lambda x, y: 7 % y,
+    "read in part": lambda x, y: (x // y)[:2] * 2,
+    "summed up": lambda x, y: (x % y).sum(0),
+    "not chosen": lambda x, y: torch.where(y == 0, 0, x // y),
+    "by a number": lambda x, y: x // y[-1].item(),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int64])
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_divisions_by_zero(name: str, dtype: torch.dtype) -> None:
+    f = DIVISIONS[name]
+    x, y = torch.arange(1, 101).to(dtype), torch.arange(1, 101).to(dtype)
+    compiled = lamella.compile(f)
+    assert torch.equal(compiled(x, y), f(x, y))
+    y[-1] = 0
+    for call in (f, compiled):
+        with pytest.raises(RuntimeError, match=r"ZeroDivisionError"):
+            call(x, y)
+
+
+def test_divisions_by_the_number_zero() -> None:
+    x = torch.tensor([1, 2], dtype=torch.uint8)
+    for number in (0, 256):
+        with pytest.raises(RuntimeError, match=r"ZeroDivisionError"):
+            lamella.compile(lambda x, n=number: x // n, fullgraph=True)(x)
+
+
+def test_nothing_is_divided_by_zero() -> None:
+    """Where there is no element, none of ATen's kernels compares the divisor."""
+    compiled = lamella.compile(lambda x, y: (x // y, (x % y).sum(0)), fullgraph=True)
+    x, y = torch.zeros(0, 3, dtype=torch.int64), torch.tensor(0)
+    assert [r.tolist() for r in compiled(x, y)] == [[], [0, 0, 0]]

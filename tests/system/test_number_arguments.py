@@ -1,0 +1,70 @@
+"""Integers that are arguments: of any sign, where sizes are positive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import lamella
+
+Program = Callable[[Tensor, int], Any]
+
+PROGRAMS: dict[str, Program] = {
+    "abs": lambda x, n: x * abs(n),
+    "max": lambda x, n: x * max(n, 0),
+    "min": lambda x, n: x * min(n, 3),
+    "quotient": lambda x, n: x * (n // 3) + n % 3,
+    "divisor": lambda x, n: x * (7 // n) + 7 % n,
+    "roll": lambda x, n: x.roll(n),
+    "roll of rows": lambda x, n: x.view(2, 2).roll((n, 1 - n), (0, 1)),
+    "power": lambda x, n: x.double() ** n,
+    "clamp": lambda x, n: x.clamp(n, 9),
+    "where": lambda x, n: torch.where(x > n, x, n),
+    "diagonal": lambda x, n: torch.diag_embed(x, n),
+    "tril": lambda x, n: torch.tril(x.view(2, 2), n),
+    "slice": lambda x, n: x[n:],
+    "new_full": lambda x, n: x.new_full((3,), n),
+}
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+
+
+@pytest.mark.parametrize("numbers", [(7, 5, -5, -17, 2), (7, -5, 3, -17, 1), (-1, -9, 4, 1)])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_numbers_of_any_sign(name: str, numbers: tuple[int, ...]) -> None:
+    """The second number makes a graph that the others take, where torch assumes nothing of it."""
+    f, x = PROGRAMS[name], torch.arange(1, 5)
+    compiled = lamella.compile(f, fullgraph=True)
+    for n in numbers:
+        torch.testing.assert_close(compiled(x, n), f(x, n), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("f", [torch.floor_divide, torch.remainder, torch.fmod])
+def test_a_divisor_that_becomes_zero(f: Callable[[Tensor, int], Tensor]) -> None:
+    x = torch.arange(1, 5)
+    compiled = lamella.compile(lambda x, n: f(x, n), fullgraph=True)
+    for n in (7, -5, 3):
+        assert torch.equal(compiled(x, n), f(x, n))
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        compiled(x, 0)
+
+
+def test_roll_by_sizes() -> None:
+    """That of the first call says nothing of others."""
+
+    def f(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        n, m = x.shape
+        return x.roll(y.shape[0], 0), x.roll((n // 2, -(m // 2)), (0, 1)), x.roll((n - 6, -3), (0, 1))
+
+    compiled = lamella.compile(f, fullgraph=True, dynamic=True)
+    for n, m, k in ((8, 6, 3), (5, 4, 9), (9, 8, 10), (3, 2, 2)):
+        x, y = torch.arange(n * m).view(n, m), torch.zeros(k)
+        assert all(map(torch.equal, compiled(x, y), f(x, y)))
