@@ -55,11 +55,11 @@ def reuse_traces(ours: Callable[[Any], bool], owner: Owner) -> None:
             return traced(*args, **kwargs)
         if isinstance(optimizer := given["locals"].get("self"), torch.optim.Optimizer):
             mark_rates(optimizer, _sizes(given["code"], given["closure"]))
-        from .torch_state import guards_untimed
+        from .torch_state import nothing_for_nobody
 
         sizes = sizes_of_data_as_eager(given["one_graph"])
-        untimed = nullcontext() if _are_traced() else guards_untimed()
-        with without_collection(), torch._dynamo.config.patch(_SETTINGS), sizes, untimed:
+        less = nullcontext() if _are_traced() else nothing_for_nobody()
+        with without_collection(), torch._dynamo.config.patch(_SETTINGS), sizes, less:
             # it makes much that stays, and would be looked through again and again
             made = found_or_traced(given, *args, **kwargs)
             if made.guarded_code is not None:

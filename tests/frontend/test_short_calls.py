@@ -14,7 +14,7 @@ from torch._C._dynamo.eval_frame import get_eval_frame_callback  # pyright: igno
 from torch._dynamo.utils import counters
 
 import lamella
-from lamella.frontend.torch_state import cache_entries
+from lamella.frontend.torch_state import cache_entries, nothing_for_nobody
 
 STATES: list[Any] = []
 FAIL = [False]
@@ -93,6 +93,40 @@ def test_guards_are_timed_for_logs_alone(read: bool, monkeypatch: pytest.MonkeyP
             timed.clear()
         torch.compile(sine, backend="eager")(x)
     assert timed
+
+
+@pytest.mark.parametrize("log", ["output_graph.trace_call_log", "symbolic_convert.trace_source_log", None])
+def test_sources_are_read_for_logs_alone(
+    log: str | None, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    read: list[Any] = []
+    convert: Any = sys.modules["torch._dynamo.symbolic_convert"]
+    monkeypatch.setattr(convert, "get_funcname", lambda *given: read.append(given))
+    if log is not None:
+        module, name = log.split(".")
+        logger: Any = getattr(sys.modules[f"torch._dynamo.{module}"], name)
+        request.addfinalizer(lambda level=logger.level: logger.setLevel(level))
+        logger.setLevel(logging.DEBUG)
+        monkeypatch.setattr(logger, "propagate", False)
+    x = torch.randn(8)
+    with torch.no_grad():
+        torch._dynamo.reset()
+        torch.testing.assert_close(lamella.compile(sine, options={"traces": False})(x), sine(x))
+        assert bool(read) == (log is not None)
+        read.clear()
+        torch._dynamo.reset()
+        torch.compile(sine, backend="eager")(x)
+    assert read
+
+
+def test_the_function_of_local_map_is_still_found() -> None:
+    from torch._dynamo.variables.higher_order_ops import LocalMapWrappedHigherOrderVariable
+    from torch.distributed.tensor.experimental._func_map import _local_map_wrapped
+
+    local_map: Any = LocalMapWrappedHigherOrderVariable
+    with nothing_for_nobody(), local_map.enable():
+        assert local_map.should_wrap_in_hop(_local_map_wrapped)
+        assert not local_map.should_wrap_in_hop(sine)
 
 
 def test_torchdynamo_is_off_in_a_graph_and_on_behind_it() -> None:

@@ -29,6 +29,7 @@ UNUSED = {
     "lamella.dialects.tt": "no GPU",
     "sympy.combinatorics": "loaded with sympy.tensor",
     "sympy.tensor.tensor": "sympy loads it when it first adds",
+    "torch.distributed.tensor.experimental": "TorchDynamo loads it to compare a function with one of its own",
 }
 
 
