@@ -39,6 +39,7 @@ from torch.nn.modules import module as _module_names
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ..dialects import expr
+from .torch_state import settings_of_traces
 
 # Their `patch` is installed at run time.
 functorch_config: Any = _functorch_config
@@ -288,6 +289,7 @@ def _key_details(
     details.example_inputs = list(example_inputs)
     details.cache_key_tag = compiler_config.cache_key_tag
     details.torch_version = torch.__version__
+    details.settings = settings_of_traces()
 
 
 def _triton_sources(details: Any, graph: Any) -> list[str]:

@@ -37,6 +37,20 @@ def in_forward_mode() -> bool:
     return _forward_ad._current_level != -1
 
 
+def settings_of_traces() -> tuple[object, ...]:
+    """Torch's settings that its operators' meaning depends on when a program is traced, and that no config holds."""
+    deterministic: Any = torch.utils.deterministic
+    backends, cuda = torch.backends, torch.cuda
+    return (
+        *(torch.get_default_dtype(), torch.get_float32_matmul_precision()),
+        *(torch.are_deterministic_algorithms_enabled(), deterministic.fill_uninitialized_memory),
+        *(backends.cuda.flash_sdp_enabled(), backends.cuda.mem_efficient_sdp_enabled()),
+        *(backends.cuda.math_sdp_enabled(), backends.cuda.cudnn_sdp_enabled()),
+        *(backends.cudnn.enabled, backends.cudnn.benchmark, backends.cudnn.deterministic, backends.mkldnn.enabled),
+        *(cuda.is_available(), *((cuda.get_device_name(), cuda.current_device()) if cuda.is_initialized() else ())),
+    )
+
+
 @contextmanager
 def nothing_for_nobody() -> Generator[None]:
     """A context in which TorchDynamo does not do what leads to nothing:

@@ -25,6 +25,7 @@ from ..dialects.collection import settle, without_collection
 from .identities import code_hash
 from .rates import mark_rates
 from .sizes_of_data import sizes_of_data_as_eager
+from .torch_state import nothing_for_nobody, settings_of_traces
 
 # What loads a good part of torch's compiler is imported when something is compiled.
 if TYPE_CHECKING:
@@ -55,8 +56,6 @@ def reuse_traces(ours: Callable[[Any], bool], owner: Owner) -> None:
             return traced(*args, **kwargs)
         if isinstance(optimizer := given["locals"].get("self"), torch.optim.Optimizer):
             mark_rates(optimizer, _sizes(given["code"], given["closure"]))
-        from .torch_state import nothing_for_nobody
-
         sizes = sizes_of_data_as_eager(given["one_graph"])
         less = nullcontext() if _are_traced() else nothing_for_nobody()
         with without_collection(), torch._dynamo.config.patch(_SETTINGS), sizes, less:
@@ -232,19 +231,12 @@ def _key(frame: Frame, version: str, whole: bool) -> str:
     import torch._functorch.config
     import torch.fx.experimental._config
 
-    deterministic: Any = torch.utils.deterministic
     configs = (torch._dynamo.config, torch._functorch.config, torch.fx.experimental._config, torch.compiler.config)
-    backends, cuda = torch.backends, torch.cuda
     parts = (
         *(version, whole, torch.__version__, torch.version.git_version, platform.python_version()),
         *(frame.code.co_filename, frame.code.co_firstlineno, code_hash(frame.code), frame.kinds()),
         *(_settings(config, config.get_hash()) for config in configs),
-        *(torch.get_float32_matmul_precision(), torch.is_inference_mode_enabled()),
-        *(torch.are_deterministic_algorithms_enabled(), deterministic.fill_uninitialized_memory),
-        *(backends.cuda.flash_sdp_enabled(), backends.cuda.mem_efficient_sdp_enabled()),
-        *(backends.cuda.math_sdp_enabled(), backends.cuda.cudnn_sdp_enabled()),
-        *(backends.cudnn.enabled, backends.cudnn.benchmark, backends.cudnn.deterministic, backends.mkldnn.enabled),
-        *(cuda.is_available(), *((cuda.get_device_name(), cuda.current_device()) if cuda.is_initialized() else ())),
+        *(torch.is_inference_mode_enabled(), settings_of_traces()),
     )
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 

@@ -171,6 +171,26 @@ def test_autograd_cache(processes: Processes) -> None:
     assert processes.run(TRAIN)[0] == "0"
 
 
+SETTINGS = """
+    import torch
+
+    def f(x):
+        return x + torch.ones(3)
+
+    x = torch.arange(3)
+    compiled = torch.compile(f, backend="lamella")
+    for dtype in (torch.float32, torch.float64):
+        torch.set_default_dtype(dtype)
+        print(compiled(x).dtype)
+"""
+
+
+def test_settings_of_torch(processes: Processes) -> None:
+    """A graph that was traced with other settings is another one, though its text says the same."""
+    for _ in range(2):
+        assert processes.run(SETTINGS)[0].split() == ["torch.float32", "torch.float64"]
+
+
 def aot_entries(processes: Processes) -> list[Path]:
     """What AOTAutograd has kept."""
     found = [p for p in (processes.folder / "aot" / "aotautograd").rglob("*") if p.is_file()]
