@@ -52,11 +52,21 @@ def _cache(action: str) -> int:
 
     cache = default_cache()
     try:
-        return _ACTIONS[action](cache)
+        return _ACTIONS[action](cache) if _is_there(cache) else 0
     except OSError as error:
         inside = error.filename not in (None, str(cache.directory))
         at = f" at {error.filename}" if inside else "; LAMELLA_CACHE_DIR says which folder it is"
         raise LamellaError(f"the cache in {cache.directory}: {reason(error)}{at}") from None
+
+
+def _is_there(cache: Cache) -> bool:
+    """Whether there is something at the place of the cache, which is said where not. Raises OSError."""
+    try:
+        cache.directory.stat()
+    except FileNotFoundError:
+        print(f"{cache.directory}: no such folder, so there is nothing in it; LAMELLA_CACHE_DIR says which one it is")
+        return False
+    return True
 
 
 def _show(cache: Cache) -> int:

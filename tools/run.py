@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from xdsl.dialects.builtin import ModuleOp
 
+    from ..lowering.options import Options
+
 
 def _parser() -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
@@ -114,7 +116,7 @@ def execute(module: ModuleOp, inputs: Sequence[Any]) -> list[Any]:
 
         if main.name == "host.func":
             module = _lowered(module, _passes()[-2:])
-        run = driver.native(module, driver.target_of(driver.Options()))
+        run = driver.native(module, driver.target_of(_options()))
     try:
         return list(run(copies))
     except (IndexError, RuntimeError) as error:  # what the data asks for
@@ -166,11 +168,19 @@ def compare_levels(module: ModuleOp, inputs: Sequence[Any], tolerance: float, ou
     return 1 if worst else 0
 
 
+def _options() -> Options:
+    """What the environment asks for. Raises OptionError."""
+    from ..frontend.options import with_environment
+    from ..lowering.options import Options
+
+    return with_environment(Options())
+
+
 def _passes() -> list[str]:
     """The passes from aten to llvm, each with its options."""
     from .. import driver
 
-    options = driver.Options()
+    options = _options()
     return driver.pipeline(options, driver.target_of(options)).split(",")
 
 

@@ -51,6 +51,16 @@ def test_a_cache_that_is_no_folder(
     assert not out and err == f"lamella: error: the cache in {tmp_path / 'file'}: {said}\n"
 
 
+@pytest.mark.parametrize("action", ["show", "verify", "clear"])
+def test_a_cache_that_is_not_there(
+    action: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is said, and no folder is made."""
+    monkeypatch.setenv("LAMELLA_CACHE_DIR", str(tmp_path / "none"))
+    assert main(["cache", action]) == 0 and not (tmp_path / "none").exists()
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'none'}: no such folder, so there is nothing in it")
+
+
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in ([], ["--help"]):
         assert main(arguments) == 0 and "usage: lamella" in capsys.readouterr().out

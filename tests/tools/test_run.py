@@ -56,6 +56,14 @@ def test_errors(arguments: list[str], text: str, message: str) -> None:
     assert code == run.USER_ERROR and message in err and not out and "Traceback" not in err
 
 
+@pytest.mark.parametrize("arguments", [["--native"], ["--compare-levels"]])
+def test_a_wrong_setting_in_the_environment(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAMELLA_TIMING", "maybe")
+    code, out, err = call("-", *arguments, text=TEXT)
+    assert code == run.USER_ERROR and not out.startswith("output")
+    assert err == "lamella-run: error: LAMELLA_TIMING is 'maybe': set it to 1 or 0, or unset it\n"
+
+
 @pytest.mark.parametrize("native", [[], ["--native"]])
 def test_inputs_and_outputs(native: list[str], tmp_path: Path) -> None:
     """By position and by name; the file is not changed; a wrong number of inputs is an error."""
