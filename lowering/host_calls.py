@@ -41,6 +41,7 @@ from ..dialects.schema import Argument
 from ..dialects.tensor import SymType, TensorType, is_float
 from .host_arguments import DTYPE_CODES, SCALAR_KINDS
 from .host_gil import released
+from .host_tensors import Buffer
 from .host_threads import one_thread
 
 if TYPE_CHECKING:
@@ -152,8 +153,6 @@ def _prepare_results(host: HostLowering, op: AtenOp) -> int:
 
 def finish_results(host: HostLowering, operator: str, results: Sequence[SSAValue], first: int) -> None:
     """Names what came back from an operator, binds symbols that its sizes introduce, and compares it with the types."""
-    from .host_to_llvm import Buffer
-
     frame = host.frame
     name = frame.object_index(DictionaryAttr({"name": StringAttr(operator)}))
     for i, result in enumerate(results):

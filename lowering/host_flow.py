@@ -22,9 +22,10 @@ from ..dialects.tensor import SymType, TensorType
 from .host_arguments import DTYPE_CODES
 from .host_calls import bind_scalar, bind_sizes, finish_results
 from .host_stack import Stack
+from .host_tensors import Buffer
 
 if TYPE_CHECKING:
-    from .host_to_llvm import Buffer, HostLowering
+    from .host_to_llvm import HostLowering
 
 
 def lower_if(host: HostLowering, op: IfOp) -> None:
@@ -94,8 +95,6 @@ def lower_while(host: HostLowering, op: WhileOp) -> None:
 
 def lower_scan(host: HostLowering, op: ScanOp) -> None:
     """A loop over slices; results that are stacked are written slice by slice."""
-    from .host_to_llvm import Buffer
-
     frame, b = host.frame, host.frame.b
     n, over = op.counts
     args, results = op.args(), list(op.results)
@@ -262,8 +261,6 @@ def _bind_buffer(host: HostLowering, op: FlowOp, argument: SSAValue, buffer: Buf
 
 def _checked(host: HostLowering, name: str, type: TensorType, place: int) -> Buffer:
     """The tensor in a place of the frame, once it is known to be what the type says."""
-    from .host_to_llvm import Buffer
-
     frame = host.frame
     bind_sizes(host, type, frame.owned_at(place))
     buffer, data = Buffer(type), frame.words(1)
