@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
-from xdsl.dialects.builtin import ComplexType, bf16, f16, f32, f64, i1, i8, i16, i32, i64
+from xdsl.dialects.builtin import BFloat16Type, ComplexType, Float16Type, bf16, f16, f32, f64, i1, i8, i16, i32, i64
 from xdsl.ir import Attribute, Data, Dialect, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -52,6 +52,9 @@ TORCH_DTYPES: dict[str, str] = {
 }
 HALVES: Final = frozenset({"f16", "bf16"})
 """What is computed in f32 and rounded."""
+
+HALF_TYPES: Final = (BFloat16Type, Float16Type)
+"""The same as types of scalars."""
 
 PACKED = "mkldnn"
 """The device of a tensor on the CPU in a layout of oneDNN's own: an argument that only calls through Python take."""

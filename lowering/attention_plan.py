@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, FloatAttr, IntegerAttr
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Pure
 
 from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, ScratchOp, StoreOp, YieldOp, body_ops
+from ..dialects.tensor import HALF_TYPES
 from .attention_factors import Factors, factors_of
 from .attention_limit import Source, is_lowest
 from .tile_online import alike
@@ -225,7 +226,7 @@ def _number(v: SSAValue) -> float | None:
 
 
 def is_half(v: SSAValue) -> bool:
-    return isinstance(v.type, (BFloat16Type, Float16Type))
+    return isinstance(v.type, HALF_TYPES)
 
 
 def _source(stored: dict[SSAValue, StoreOp], load: LoadOp) -> SSAValue | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from xdsl.dialects.builtin import BFloat16Type, f32, i16
 from xdsl.ir import Attribute, SSAValue
 
+from ..dialects.tensor import HALF_TYPES
 from .reductions import Fold, Point, Reduction, State, make
-from .scalar_to_llvm import HALVES, ScalarCode
+from .scalar_to_llvm import ScalarCode
 
 
 def reduction_of(s: ScalarCode, kind: str, type: Attribute, small: bool) -> Reduction:
     """The reduction of a kind on values of a body's type; `small`: positions fit in i32."""
-    if not isinstance(type, HALVES):
+    if not isinstance(type, HALF_TYPES):
         return make(s, kind, type, small)
     return HalfExtreme(s, kind, type) if kind in ("max", "min") else make(s, kind, f32, small)
 

@@ -13,7 +13,6 @@ from typing import Any, cast
 from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import (
     BFloat16Type,
-    Float16Type,
     Float64Type,
     FloatAttr,
     IntegerAttr,
@@ -27,6 +26,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import llvm_ext
 from ..dialects.errors import describe_location
+from ..dialects.tensor import HALF_TYPES
 from .half_floats import from_f32, half_bits, pairs_to_bf16, to_f32
 from .halves_apart import Apart
 from .llvm_builder import FunctionBuilder, KernelError, bits_of, element_of, lanes_of
@@ -37,12 +37,10 @@ from .vector_math import MATH
 from .vector_value import Builder as MathBuilder
 from .vector_value import MathTarget, Value
 
-HALVES = (BFloat16Type, Float16Type)
-
 
 def register_type(type: Attribute) -> Attribute:
     """The type a scalar of a body has in registers."""
-    return i16 if isinstance(type, HALVES) else type
+    return i16 if isinstance(type, HALF_TYPES) else type
 
 
 class ScalarCode:
@@ -60,11 +58,11 @@ class ScalarCode:
         row = ROWS.get(op.name)
         if row is None:
             raise KernelError(f"no code for {op.name} ({describe_location(op.location)})")
-        if op.name in _FLOAT_OPS and isinstance(op.results[0].type if op.results else None, HALVES):
+        if op.name in _FLOAT_OPS and isinstance(op.results[0].type if op.results else None, HALF_TYPES):
             half = op.results[0].type
             wide = [self.widened(v, half) for v in operands]
             return self.narrowed(row(self, op, wide), half, op.name not in _EXACT)
-        if op.name == "arith.cmpf" and isinstance(half := op.operands[0].type, HALVES):
+        if op.name == "arith.cmpf" and isinstance(half := op.operands[0].type, HALF_TYPES):
             operands = [self.widened(v, half) for v in operands]
         return row(self, op, operands)
 
@@ -80,7 +78,7 @@ class ScalarCode:
             return self.b.constant(cast("IntegerAttr[IntegerType]", attribute).value.data, attribute.type)
         assert isinstance(attribute, FloatAttr)
         type, value = cast(Attribute, attribute.type), attribute.value.data
-        if isinstance(type, HALVES):
+        if isinstance(type, HALF_TYPES):
             return self.b.constant(half_bits(value, type), i16)
         return self.b.constant(value, type)
 
@@ -91,11 +89,11 @@ class ScalarCode:
         known = self.apart.known.get(value)
         if known is not None:
             return known.number
-        return to_f32(self.b, value, type, self.target) if isinstance(type, HALVES) else value
+        return to_f32(self.b, value, type, self.target) if isinstance(type, HALF_TYPES) else value
 
     def narrowed(self, value: SSAValue, type: Attribute, rounds: bool = True) -> SSAValue:
         """The inverse of `widened`, rounded if need be; what is half floats already stays."""
-        if not isinstance(type, HALVES) or element_of(value) == i16:
+        if not isinstance(type, HALF_TYPES) or element_of(value) == i16:
             return value
         if self.is_apart and isinstance(type, BFloat16Type) and lanes_of(value) > 1:
             return self.apart.rounded(value, rounds)
@@ -197,7 +195,7 @@ def _extend(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
 
 def _truncate(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
     result, value = op.results[0].type, v[0]
-    if not isinstance(result, HALVES):
+    if not isinstance(result, HALF_TYPES):
         return s.b.cast(llvm.FPTruncOp, value, result)
     if isinstance(op.operands[0].type, Float64Type):
         # Torch converts double to half types through float too.
@@ -219,7 +217,7 @@ def _to_integer(s: ScalarCode, op: Operation, v: list[SSAValue], signed: bool) -
 
 def _from_integer(s: ScalarCode, op: Operation, v: list[SSAValue], cls: type[Operation]) -> SSAValue:
     result = op.results[0].type
-    if isinstance(result, HALVES):
+    if isinstance(result, HALF_TYPES):
         return s.narrowed(s.b.cast(cls, v[0], f32), result)
     return s.b.cast(cls, v[0], result)
 

@@ -6,9 +6,10 @@ from xdsl.dialects.builtin import IntegerType, f32, f64
 from xdsl.ir import Attribute, SSAValue
 
 from ..dialects.loop import ScanOp
+from ..dialects.tensor import HALF_TYPES
 from .llvm_builder import element_of, lanes_of
 from .reductions import combine, identity
-from .scalar_to_llvm import HALVES, ScalarCode
+from .scalar_to_llvm import ScalarCode
 
 
 def scan_type(s: ScanOp) -> Attribute:
@@ -16,7 +17,7 @@ def scan_type(s: ScanOp) -> Attribute:
     type = s.value.type
     if isinstance(type, IntegerType):
         return type
-    return f64 if s.kind.data in ("add", "mul") else f32 if isinstance(type, HALVES) else type
+    return f64 if s.kind.data in ("add", "mul") else f32 if isinstance(type, HALF_TYPES) else type
 
 
 def joined(s: ScalarCode, kind: str, a: SSAValue, b: SSAValue) -> SSAValue:

@@ -10,10 +10,11 @@ extf (truncf %f : f32 to bf16) : bf16 to f32  =  %f        where %f = sitofp %i 
 from __future__ import annotations
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, IntegerType, f32
+from xdsl.dialects.builtin import IntegerType, f32
 from xdsl.ir import SSAValue
 
 from ..dialects.loop import ForOp, KernelOp, YieldOp, body_ops
+from ..dialects.tensor import HALF_TYPES
 
 
 def compare_halves(kernel: KernelOp) -> None:
@@ -43,7 +44,7 @@ def _compare_halves(loop: ForOp) -> None:
 
 
 def _is_yielded_half(op: arith.ExtFOp) -> bool:
-    half = isinstance(op.input.type, (BFloat16Type, Float16Type))
+    half = isinstance(op.input.type, HALF_TYPES)
     return half and op.result.type == f32 and op.result.has_one_use()
 
 

@@ -15,8 +15,6 @@ from typing import Any, cast
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     AnyFloat,
-    BFloat16Type,
-    Float16Type,
     FloatAttr,
     IntegerAttr,
     IntegerType,
@@ -29,6 +27,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects.expr import Dim
 from ..dialects.loop import ALONG, ForOp, KernelOp, LoopDim, StoreOp
+from ..dialects.tensor import HALF_TYPES
 from .contraction import contraction_of_loop
 from .fuse_cost import Hints
 from .fuse_emit import drop_unused
@@ -48,8 +47,6 @@ NEAR = 4
 
 REPEATED = 32
 """Points for which what is read is the same from which on it is worth to be put in order first."""
-
-HALVES = (BFloat16Type, Float16Type)
 
 _FOLDS = frozenset({"add", "mul", "max", "min", "and", "or", "xor", "argmax", "argmin"})
 
@@ -154,7 +151,7 @@ class _Window:
 
     def _wide(self, v: SSAValue) -> SSAValue:
         """Half floats are reduced in f32."""
-        return self._insert(arith.ExtFOp(v, f32)) if isinstance(v.type, HALVES) else v
+        return self._insert(arith.ExtFOp(v, f32)) if isinstance(v.type, HALF_TYPES) else v
 
     def _narrow(self, v: SSAValue, type: Attribute) -> SSAValue:
         if v.type == type:

@@ -19,6 +19,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ..dialects import expr, tt
 from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, ScratchOp, StoreOp, body_ops
+from ..dialects.tensor import HALF_TYPES
 from ..dialects.tt_types import element_of
 from .address import multiple_of
 from .attention_limit import is_lowest, seen_keys
@@ -29,7 +30,7 @@ from .tt_index import MOST, Index, Number, Place, known
 from .tt_loops import tile_of
 from .tt_reductions import Reduction, make, over
 from .tt_rounded import exp2_of_sum
-from .tt_scalar import HALVES, ROUNDED, emit, same, widened
+from .tt_scalar import ROUNDED, emit, same, widened
 
 if TYPE_CHECKING:
     from .tt_body import Axis, KernelBody
@@ -74,7 +75,7 @@ class AttentionBody:
         self.reductions: list[tuple[Statistic, Reduction]] = []
         """How the other reductions of rows go."""
         for s in plan.others:
-            type = f32 if isinstance(s.result.type, HALVES) else s.result.type
+            type = f32 if isinstance(s.result.type, HALF_TYPES) else s.result.type
             self.reductions.append((s, make(self.b, s.kind, type, i64)))
 
     def run(self) -> None:

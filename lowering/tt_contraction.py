@@ -21,13 +21,14 @@ from ..dialects import expr, tt
 from ..dialects import tensor as tensors
 from ..dialects.expr import Dim
 from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, YieldOp, op_symbols
+from ..dialects.tensor import HALF_TYPES
 from ..dialects.tt_enums import PADDING
 from ..dialects.tt_types import element_of, shape_of
 from .address import multiple_of
 from .llvm_properties import KernelError
 from .tt_index import Index, Number, Place
 from .tt_loops import TileLoop
-from .tt_scalar import HALVES, narrowed, same
+from .tt_scalar import narrowed, same
 
 if TYPE_CHECKING:
     from .tt_body import Axis, KernelBody
@@ -135,7 +136,7 @@ class ContractionLoop(TileLoop):
     def run(self) -> list[SSAValue]:
         """The sums of a tile."""
         body, b, env = self.body, self.b, dict(self.body.env)
-        types = [f32 if isinstance(v.type, HALVES) else v.type for v in self.yields]
+        types = [f32 if isinstance(v.type, HALF_TYPES) else v.type for v in self.yields]
         values = self._nest(0, [b.fit(b.constant(0, t), body.shape) for t in types], True)
         body.env = env
         return [narrowed(b, v, r.type) for v, r in zip(values, self.op.res, strict=True)]

@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ..dialects import expr, tt
 from ..dialects.loop import ForOp, LoadOp, LoopDim, ScanOp, YieldOp, body_ops
+from ..dialects.tensor import HALF_TYPES
 from ..dialects.tt_types import bool_attr, element_of
 from .address import multiple_of
 from .llvm_properties import KernelError
@@ -20,7 +21,7 @@ from .tile_extent import at_most
 from .tt_forms import most_of
 from .tt_index import MOST, Index, Number, Place, known
 from .tt_reductions import Reduction, across, identity, in_shape, make, running
-from .tt_scalar import HALVES, narrowed, widened
+from .tt_scalar import narrowed, widened
 
 if TYPE_CHECKING:
     from .tt_body import KernelBody
@@ -53,14 +54,16 @@ class TileLoop:
         most = at_most(expr.product(at_most(d) or 1 << 31 for d in op.dims))
         self.positions = i32 if most is not None and most <= MOST else i64
         self.reductions: list[Reduction] = [
-            make(self.b, kind.data, f32 if isinstance(v.type, HALVES) else v.type, self.positions, self._rounded(v))
+            make(self.b, kind.data, f32 if isinstance(v.type, HALF_TYPES) else v.type, self.positions, self._rounded(v))
             for kind, v in zip(op.reduce.data, self.yields, strict=True)
         ]
         self.outer = len(body.axes)
 
     def _rounded(self, v: SSAValue) -> bool:
         """Whether a reduction of `v` may be a few units of f32 off: an f16 or bf16 is made of it, or was."""
-        return self.op in self.body.rounded or (isinstance(v.owner, ExtFOp) and isinstance(v.owner.input.type, HALVES))
+        return self.op in self.body.rounded or (
+            isinstance(v.owner, ExtFOp) and isinstance(v.owner.input.type, HALF_TYPES)
+        )
 
     def _ordered(self, dims: list[LoopDim]) -> list[LoopDim]:
         """The dims with that of the scans innermost: the others are independent."""
@@ -230,7 +233,7 @@ class TileLoop:
 
     def _first(self, op: ScanOp) -> SSAValue:
         """What a scan carries before the first point."""
-        type = f32 if isinstance(op.value.type, HALVES) else op.value.type
+        type = f32 if isinstance(op.value.type, HALF_TYPES) else op.value.type
         start = identity(self.b, op.kind.data, type)
         along = next(d for d in self.dims if d.name == op.dim.data)
         if self.tiles[along.name] == 1:

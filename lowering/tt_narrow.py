@@ -14,9 +14,9 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import IntegerAttr, i32, i64
 from xdsl.ir import Operation, SSAValue
 
+from ..dialects.tensor import HALF_TYPES
 from .tt_builder import INTEGER_PREDICATES, TtBuilder
 from .tt_index import MOST
-from .tt_scalar import HALVES
 
 _NARROW = "narrow"
 _SIGNED = 6
@@ -42,7 +42,7 @@ def narrow(b: TtBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValu
             return b.compare(INTEGER_PREDICATES[predicate], *values) if predicate < _SIGNED else None
         case arith.SIToFPOp():
             real = op.results[0].type
-            return None if isinstance(real, HALVES) else b.cast(arith.SIToFPOp, values[0], real)
+            return None if isinstance(real, HALF_TYPES) else b.cast(arith.SIToFPOp, values[0], real)
         case arith.AddiOp() | arith.SubiOp():
             bound = sum(bounds)
         case arith.MuliOp():

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, FloatAttr, f32, i32
+from xdsl.dialects.builtin import Float32Type, FloatAttr, f32, i32
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import tt
 from ..dialects.loop import ForOp, KernelOp, LoadOp, ScratchOp, StoreOp, YieldOp, body_ops
+from ..dialects.tensor import HALF_TYPES
 from ..dialects.tt_types import shape_of
 from . import tt_math
 from .tile_online import alike
@@ -45,7 +46,7 @@ def _is_rounded(value: SSAValue, found: set[Operation]) -> bool:
 def _rounds(op: Operation, index: int, found: set[Operation]) -> bool:
     """Whether an operand of `op` may be off."""
     if isinstance(op, arith.TruncFOp):
-        return isinstance(op.results[0].type, (BFloat16Type, Float16Type))
+        return isinstance(op.results[0].type, HALF_TYPES)
     if isinstance(op, YieldOp):
         loop = op.parent_op()
         if not isinstance(loop, ForOp) or len(loop.reduce.data) != len(loop.res):

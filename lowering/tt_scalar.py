@@ -10,17 +10,16 @@ from functools import partial
 from typing import Any, cast
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, IntegerAttr, IntegerType, f32, i32
+from xdsl.dialects.builtin import Float64Type, IntegerAttr, IntegerType, f32, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import tt
 from ..dialects.errors import describe_location
+from ..dialects.tensor import HALF_TYPES
 from ..dialects.tt_types import element_of
 from . import tt_math, tt_rounded
 from .llvm_properties import KernelError
 from .tt_builder import FLOAT_PREDICATES, INTEGER_PREDICATES, TtBuilder
-
-HALVES = (BFloat16Type, Float16Type)
 
 Values = Sequence[SSAValue]
 Row = Callable[[TtBuilder, Operation, Values], SSAValue]
@@ -33,7 +32,7 @@ def emit(b: TtBuilder, op: Operation, operands: Values, first: Mapping[str, Row]
     row = first.get(op.name) or ROWS.get(op.name)
     if row is None:
         raise KernelError(f"no code for {op.name} ({describe_location(op.location)})")
-    if isinstance(half := op.results[0].type, HALVES) and (op.name in _FLOAT_OPS or _has_wide(b, op, operands)):
+    if isinstance(half := op.results[0].type, HALF_TYPES) and (op.name in _FLOAT_OPS or _has_wide(b, op, operands)):
         wide = row(b, op, [widened(b, v) for v in operands])
         value = narrowed(b, wide, half)
         if op.name in _EXACT:
@@ -58,14 +57,14 @@ def _has_wide(b: TtBuilder, op: Operation, operands: Values) -> bool:
 
 def widened(b: TtBuilder, v: SSAValue) -> SSAValue:
     """A value for arithmetic: half floats as f32."""
-    if not isinstance(element_of(v.type), HALVES):
+    if not isinstance(element_of(v.type), HALF_TYPES):
         return v
     return b.recall((_WIDE, v)) or b.cast(arith.ExtFOp, v, f32)
 
 
 def narrowed(b: TtBuilder, v: SSAValue, type: Attribute) -> SSAValue:
     """The inverse of `widened`, rounded."""
-    return b.cast(arith.TruncFOp, v, type) if isinstance(type, HALVES) else v
+    return b.cast(arith.TruncFOp, v, type) if isinstance(type, HALF_TYPES) else v
 
 
 def same(b: TtBuilder, value: float | int, like: SSAValue) -> SSAValue:
@@ -143,7 +142,7 @@ def _extend(b: TtBuilder, op: Operation, v: Values) -> SSAValue:
 
 def _truncate(b: TtBuilder, op: Operation, v: Values) -> SSAValue:
     result, value = op.results[0].type, v[0]
-    if isinstance(result, HALVES) and isinstance(element_of(value.type), Float64Type):
+    if isinstance(result, HALF_TYPES) and isinstance(element_of(value.type), Float64Type):
         # torch converts double to half types through float too
         value = b.cast(arith.TruncFOp, value, f32)
     return b.cast(arith.TruncFOp, value, result)
@@ -166,7 +165,7 @@ def _from_integer(b: TtBuilder, op: Operation, v: Values, signed: bool) -> SSAVa
     if own.width.data < 32:
         value, signed = b.resize(value, i32, signed), True
     cls = arith.SIToFPOp if signed else arith.UIToFPOp
-    if isinstance(type, HALVES):
+    if isinstance(type, HALF_TYPES):
         return narrowed(b, b.cast(cls, value, f32), type)
     return b.cast(cls, value, type)
 
