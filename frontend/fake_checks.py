@@ -193,6 +193,18 @@ def _check_difference(given: dict[str, Any]) -> None:
             raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported.")
 
 
+def _check_probability(given: dict[str, Any]) -> None:
+    p = given["p"]
+    if isinstance(p, (int, float)) and not 0 <= p <= 1:
+        raise RuntimeError(f"expected p to be in [0, 1], but got p={p}")
+
+
+def _check_range(given: dict[str, Any]) -> None:
+    x, low, high = given["self"], given.get("from", 0.0), given.get("to", 1.0)
+    if isinstance(low, float) and isinstance(high, float) and not 0 <= high - low <= torch.finfo(x.dtype).max:
+        raise RuntimeError(f"uniform_ expects a range [from, to), but got from={low} and to={high}")
+
+
 _TARGET = _index("target", torch.int64, torch.uint8)
 
 _DTYPES: dict[Any, Check] = {
@@ -279,7 +291,12 @@ _DTYPES: dict[Any, Check] = {
     **dict.fromkeys((_aten.im2col.default, _aten.col2im.default), _on_cpus(_not(_is_integer_but_bool, "self"))),
     _aten.normal.Tensor_Tensor: _not(_is_integer, "mean"),
     _aten.normal.Tensor_float: _not(_is_integer, "mean"),
-    _aten.gelu.default: _not(_is_integer, "self"),
+    **dict.fromkeys(
+        (_aten.gelu.default, _aten.rrelu_with_noise_functional.default),
+        _not(_is_integer, "self"),
+    ),
+    **dict.fromkeys((_aten.bernoulli.p, _aten.native_dropout.default), _check_probability),
+    _aten.uniform.default: _check_range,
     _aten.igamma.default: _not(_is_integer, "self", "other"),
     _aten.igammac.default: _not(_is_integer, "self", "other"),
     _aten.gcd.default: _not(_is_not_integer, "self"),

@@ -45,7 +45,7 @@ def sum_(call: Call, x: Value, *rest: Any) -> Value:
 
 
 def sum_over(x: Value, dims: Sequence[int], keepdim: bool = False) -> Value:
-    return x.reduce("sum", dims, keepdim=keepdim) if dims else x
+    return x.reduce("any" if x.is_bool else "sum", dims, keepdim=keepdim) if dims else x
 
 
 @rule("aten.mean", "aten.mean.dim")
@@ -173,16 +173,17 @@ def _spread(x: Value, dims: Dims, correction: Number | None, keepdim: bool) -> t
     y = x.to("f64") if x.dtype == "f32" else x.opmath()
     over = dims_in(x, dims)
     correction = 1 if correction is None else correction
-    if not over:
+    number = isinstance(correction, sympy.Expr)
+    if not over and not number:
         return (y * 0.0) / (0.0 if correction >= 1 else 1.0), y
     variance, mean = y.var_mean(over, keepdim=keepdim)
     if correction == 0:
         return variance, mean
     n: Any = x.count(over)
-    if isinstance(n, int):
+    if isinstance(n, int) and not number:
         left = max(n - correction, 0)
         return variance * (n / left if left else math.inf), mean
-    left = n - correction
+    left: Any = n - cast(Any, correction)
     if left.is_nonnegative is not True:
         left = sympy.Max(0, left)
     return variance * variance.full(n) / variance.full(left), mean

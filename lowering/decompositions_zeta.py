@@ -66,11 +66,11 @@ def hurwitz(s: Value, q: Value) -> Value:
     below = _sum(s, gap) - _sum(s, 1.0 - negative.where(q, 0.0))
     odd = ~_integer(s * 0.5)
     mirrored = own + odd.where(-below, below)
-    value = negative.where(mirrored, own)
+    value = (s.isnan() | q.isnan()).where(math.nan, negative.where(mirrored, own))
+    value = (negative & s.eq(math.inf)).where(math.inf, value)
     value = (negative & ~_integer(s)).where(math.nan, value)
     value = (negative & _integer(q)).where(math.inf, value)
-    value = s.eq(1.0).where(math.inf, (s < 1.0).where(math.nan, value))
-    return (s.isnan() | q.isnan()).where(math.nan, value)
+    return s.eq(1.0).where(math.inf, (s < 1.0).where(math.nan, value))
 
 
 @pointwise("aten.special_zeta", "aten.special_zeta.self_scalar", "aten.special_zeta.other_scalar")

@@ -131,3 +131,27 @@ def test_strides_of_a_gradient_without_elements() -> None:
 def test_a_row_that_jumps_and_is_made_wider(f: Callable[..., Tensor]) -> None:
     x, y = 1 + 3 * torch.rand(5, 10, 10)[:, :, ::2], 0.5 + 3 * torch.rand(10, 10)[:, ::2]
     torch.testing.assert_close(compiled(f)(x, y), f(x, y))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool])
+def test_sums_of_truth_values(dtype: torch.dtype) -> None:
+    """They are true where any is, of whatever number."""
+
+    def f(x: Tensor) -> tuple[Tensor, ...]:
+        return torch.sum(x, dtype=torch.bool), torch.sum(x, 1, dtype=torch.bool), torch.nansum(x, 0, dtype=torch.bool)
+
+    x = torch.tensor([[1, 0, 1, 0], [0, 0, 0, 0], [0, 1, 1, 1]]).to(dtype)
+    assert all(map(torch.equal, compiled(f)(x), f(x)))
+
+
+def test_softshrink_has_zeros_without_a_sign() -> None:
+    x = torch.tensor([-0.0, -0.25, 0.25, -1.0, 1.0, float("nan")])
+    found, expected = compiled(F.softshrink)(x), F.softshrink(x)
+    assert torch.equal(found.signbit()[:5], expected.signbit()[:5])
+    torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+
+
+def test_zeta_of_what_is_no_number() -> None:
+    numbers = [1.0, 2.5, 3.0, 0.5, float("inf"), -float("inf"), float("nan"), 0.0, -1.0, -2.5, -0.5]
+    s, q = torch.cartesian_prod(*[torch.tensor(numbers, dtype=torch.float64)] * 2).T.contiguous()
+    torch.testing.assert_close(compiled(torch.special.zeta)(s, q), torch.special.zeta(s, q), equal_nan=True)
