@@ -29,6 +29,12 @@ MATERIALIZED_TWICE = 2
 HELD = 2
 """What it costs more to hold a byte of a GPU's memory until the backward: traffic that is as dear."""
 
+RELAID = 3
+"""What it costs more, on a CPU, to hold a copy of an input in another layout, as convolutions take weights: it is made
+again, which reads the input and writes and reads the copy.
+"""
+
+_CLONE: Any = torch.ops.aten.clone.default
 
 _CONVERSION: Any = torch.ops.aten._to_copy.default
 """Of no arithmetic: what is loaded is of another dtype."""
@@ -86,8 +92,13 @@ class Costs:
             return 0 if self.joint.is_opaque(node) else None
         if node.op == "call_function" and self.kind(node) is Kind.VIEW and not self.must_save(node):
             return None
-        held = HELD if self.joint.on_gpu and self._seen(node) not in self.held else 0
-        return int(self.size(node) * ((1 if self._in_memory(node) else MATERIALIZED_TWICE) + held))
+        return int(self.size(node) * ((1 if self._in_memory(node) else MATERIALIZED_TWICE) + self._holding(node)))
+
+    def _holding(self, node: Node) -> int:
+        """What a byte of a value costs more as it is held until the backward."""
+        if self.joint.on_gpu:
+            return HELD if self._seen(node) not in self.held else 0
+        return RELAID if node.target is _CLONE and self._is_given(node.all_input_nodes[0]) else 0
 
     def recompute(self, node: Node, allowed: frozenset[Node]) -> int | None:
         """The cost of computing a node again in the backward; None where it must not be. `allowed` nodes cost nothing:

@@ -139,6 +139,19 @@ def test_memory_of_a_gpu_is_dearer(choices: list[Choice], monkeypatch: pytest.Mo
         torch.testing.assert_close(ours, others)
 
 
+def test_weights_in_the_layout_of_convolutions_are_copied_again(choices: list[Choice]) -> None:
+    torch.manual_seed(0)
+    layers = [m for _ in range(3) for m in (nn.Conv2d(64, 64, 3, padding=1, bias=False), nn.ReLU())]
+    module, x = nn.Sequential(*layers), torch.randn(2, 64, 32, 32)
+    wanted = gradients(module, list(module.parameters()), x.requires_grad_())
+    found = gradients(compiled(module), list(module.parameters()), x)
+    for ours, eagers in zip(found, wanted, strict=True):
+        torch.testing.assert_close(ours, eagers)
+    copies = {n for n in choices[0].recomputed if n.target is torch.ops.aten.clone.default}
+    assert len(copies) >= 3
+    assert not any(n.target is torch.ops.aten.clone.default for n in choices[0].saved)
+
+
 def test_what_is_returned_is_saved_and_not_what_follows_from_it(
     choices: list[Choice], monkeypatch: pytest.MonkeyPatch
 ) -> None:
