@@ -160,9 +160,15 @@ class Canonicalizer:
         return hidden
 
     def _leaves_memory(self, op: PrimsOp, value: SSAValue) -> bool:
-        """Whether `value` is no part any more of what `op` gives a part of, and others see."""
-        root = self.roots.get(op.results[0])
-        return root in self.shared and self._root(value) is not root
+        """Whether `value` is no part any more of what `op` gives a part of, and others see; a result that it lies
+        otherwise than would be a copy of it.
+        """
+        result = op.results[0]
+        root = self.roots.get(result)
+        if root not in self.shared:
+            return False
+        lies_otherwise = value.type != result.type and any(isinstance(u.operation, TERMINATORS) for u in result.uses)
+        return lies_otherwise or self._root(value) is not root
 
     def _root(self, value: SSAValue) -> SSAValue:
         """The value that this one is a view of, as things are now."""

@@ -18,7 +18,7 @@ from typing import Any
 from ..lowering.options import Options
 from .arguments import shard
 from .fuzz_check import Notes, fault
-from .fuzz_program import Program, Step, generate, generate_whole
+from .fuzz_program import Program, Step, generate, generate_called, generate_whole
 from .fuzz_values import Chooser
 from .op_devices import is_lost, prepare
 
@@ -30,10 +30,12 @@ SMALLEST = Program("forward", (("x", "torch.ones(3)"),), (Step("v", "x + 1", 0.0
 
 WHOLE_FROM = 1_000_000
 """The first seed of programs that go through torch.compile; those before are for graphs of AOTAutograd alone."""
+CALLED_FROM = 10_000_000
+"""The first seed of those that are called in several ways."""
 
 
 def program_of(seed: int) -> Program:
-    make = generate if seed < WHOLE_FROM else generate_whole
+    make = generate if seed < WHOLE_FROM else generate_whole if seed < CALLED_FROM else generate_called
     return make(Chooser(random.Random(seed).randrange))
 
 

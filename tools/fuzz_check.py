@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch.testing._comparison import default_tolerances
 
 from ..codegen.runtime import unobserved
 from ..driver import compile_module
@@ -21,6 +22,7 @@ from ..frontend.fast_entry import fast_entry
 from ..frontend.overlap import overlaps_itself
 from ..frontend.sizes_of_data import sizes_of_data_as_eager
 from ..lowering.options import Options
+from .fuzz_calls import THREADS, at_once
 from .fuzz_program import Program
 from .op_compare import Mismatch, copies, has_memory, same_strides, shown
 from .op_traced import Traced, aot
@@ -116,12 +118,14 @@ def check(program: Program, options: Options | None, notes: Notes | None = None,
             ours, theirs = _kept(program, owned, ours, theirs)
         assert run is not None
         _check_call(program, run, call, ours, theirs, device)
+        if program.way(call) == "threads" and not (program.draws or program.owned):
+            _check_threads(program, run, call, device)
 
 
 def _fits(program: Program, call: int, device: str) -> bool:
     """Whether eager takes the arguments of this call."""
     try:
-        program.run(program.function(device), program.arguments(call, device=device))
+        program.called(call).run(program.function(device), program.arguments(call, device=device))
     except Exception:  # whatever eager raises
         return False
     return True
@@ -145,6 +149,21 @@ def _kept(
     return ours, theirs
 
 
+def _check_threads(program: Program, run: Callable[..., Any], call: int, device: str) -> None:
+    """Calls from several threads at once, each with arguments of its own, are as one after the other."""
+    given = [program.arguments(call, device=device) for _ in range(2 * THREADS)]
+    ours, theirs = given[:THREADS], given[THREADS:]
+    as_called = program.called(call)
+    f = program.function(device)
+    expected = [as_called.run(f, tensors) for tensors in theirs]
+    found = at_once(lambda i: as_called.run(run, ours[i]))
+    for i in range(THREADS):
+        try:
+            _compare_numbers(program, call, [*found[i], *ours[i]], [*expected[i], *theirs[i]], len(program.results))
+        except Mismatch as error:
+            raise Mismatch(f"{error}{_at(call)}, of several threads") from None
+
+
 def _check_call(
     program: Program,
     run: Callable[..., Any],
@@ -153,9 +172,10 @@ def _check_call(
     theirs: list[torch.Tensor],
     device: str,
 ) -> None:
-    expected = program.run(program.function(device), theirs)
+    as_called = program.called(call)
+    expected = as_called.run(program.function(device), theirs)
     state = _generator(device)
-    found = program.run(lambda *tensors: run(*program.passed(tensors)), ours)
+    found = as_called.run(lambda *tensors: run(*program.passed(tensors)), ours)
     if program.draws and not torch.equal(state, _generator(device)):
         raise Mismatch("the generator has another state than eager's")
     count = len(program.results)  # AOTAutograd gives derivatives strides of its own
@@ -218,7 +238,7 @@ def _overwrite(results: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) 
             and 0 not in r.stride()
             and not overlaps_itself(r)
         ):
-            with torch.no_grad():
+            with torch.no_grad(), torch.inference_mode(r.is_inference()):
                 r.fill_(1)
 
 
@@ -246,7 +266,7 @@ def _compare_numbers(
             slack = 32 * max((s.rough for s in program.steps), default=0.0)
             nearby = nearby or [_nearby(program, seed, call) for seed in range(DISTURBED)]
             slack += MARGIN * torch.stack([(_parts(r[i]) - _parts(e)).abs().nan_to_num() for r in nearby]).amax(0)
-        if not _explained(_parts(a), _parts(e), clean, others, torch.finfo(e.dtype), slack):
+        if not _explained(_parts(a), _parts(e), clean, others, e.dtype, slack):
             raise Mismatch(f"result {i}: {text}; ours {_some(a)}, eager's {_some(e)}")
 
 
@@ -264,7 +284,13 @@ def _parts(t: torch.Tensor) -> torch.Tensor:
 
 def _reference(program: Program, seed: int | None, call: int) -> list[torch.Tensor]:
     inputs = program.arguments(call, wide=True)
-    return [*program.run(program.disturbed(seed), inputs), *inputs]
+    usual = torch.get_default_dtype()
+    if not program.draws:  # numbers of other dtypes are drawn otherwise
+        torch.set_default_dtype(torch.float64)
+    try:
+        return [*program.called(call).run(program.disturbed(seed), inputs), *inputs]
+    finally:
+        torch.set_default_dtype(usual)
 
 
 def _nearby(program: Program, seed: int, call: int) -> list[torch.Tensor]:
@@ -275,7 +301,7 @@ def _nearby(program: Program, seed: int, call: int) -> list[torch.Tensor]:
             if whole.requires_grad and not overlaps_itself(t := _stored(whole)):
                 noise = torch.rand(t.shape, generator=generator, dtype=torch.float64) * 2.0 - 1.0
                 t.copy_(t * (1.0 + torch.finfo(t.dtype).eps * noise))
-    return [*program.run(program.function(), inputs), *inputs]
+    return [*program.called(call).run(program.function(), inputs), *inputs]
 
 
 def _stored(t: torch.Tensor) -> torch.Tensor:
@@ -288,15 +314,17 @@ def _explained(
     e: torch.Tensor,
     clean: torch.Tensor,
     others: Sequence[torch.Tensor],
-    info: torch.finfo,
+    dtype: torch.dtype,
     slack: torch.Tensor | float,
 ) -> bool:
-    """Whether errors in each step may be what sets `a` and `e` apart, everywhere."""
+    """Whether errors in each step may be what sets `a` and `e` apart, wherever torch.testing finds them apart."""
+    info = torch.finfo(dtype)
     spread = torch.stack([(o - clean).abs() for o in others]).amax(0)
     allowed = MARGIN * spread + 2.0 * (clean - e).abs() + 32 * info.eps * e.abs() + info.tiny + slack
     # inf or NaN for one is a number for the other: at the end, or on the way where eager rounds to half floats
     beyond = ~(clean.abs() < info.max / 16) | (~e.isfinite() & clean.isfinite())
-    return bool(((a == e) | (a.isnan() & e.isnan()) | ((a - e).abs() <= allowed) | beyond | ~spread.isfinite()).all())
+    near = torch.isclose(a, e, *default_tolerances(dtype), equal_nan=True)
+    return bool((near | ((a - e).abs() <= allowed) | beyond | ~spread.isfinite()).all())
 
 
 def _some(t: torch.Tensor) -> str:

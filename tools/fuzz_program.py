@@ -10,8 +10,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from .fuzz_calls import WAYS, mode_of, turned, wider
 from .fuzz_data import DATA, DTYPES, FLOW, RANDOM, cond, mapped, put, repeated, scanned, size_of
-from .fuzz_sources import argument, converted, odd, other_sizes, shared, sizes, whole_complex
+from .fuzz_sources import argument, converted, odd, other_sizes, shared, sizes, whole_complex, widest
 from .fuzz_steps import STEPS
 from .fuzz_used import HELPERS, USED
 from .fuzz_values import MOVES, Chooser, Maker, Value, source
@@ -53,6 +54,16 @@ class Program:
     """What n and m are in each call."""
     owned: tuple[str, ...] = ()
     """Arguments that are parameters, or else buffers, of a module."""
+    ways: tuple[str, ...] = ()
+    """How each call is made, one of WAYS; "" where nothing is said."""
+
+    def way(self, call: int) -> str:
+        return self.ways[call] if call < len(self.ways) else ""
+
+    def called(self, call: int) -> Program:
+        """As it is at this call."""
+        way = self.way(call)
+        return replace(self, mode="train", ways=()) if way == "derivatives" else replace(self, ways=(way,))
 
     @property
     def through_dynamo(self) -> bool:
@@ -72,7 +83,8 @@ class Program:
         calls = [f"# {', '.join(f'{k} = {v}' for k, v in known)}" for known in self.sizes if known]
         owned = [f"# {', '.join(self.owned)} of a module"] if self.owned else []
         made = [f"{name} = {text}" for name, text in self.inputs]
-        return "\n".join([f"# {self.mode}", *calls, *owned, *made, self._code(self._lines())])
+        ways = [f"# called: {', '.join(w or 'plain' for w in self.ways)}"] if any(self.ways) else []
+        return "\n".join([f"# {self.mode}", *calls, *ways, *owned, *made, self._code(self._lines())])
 
     def _lines(self) -> list[str]:
         return [f"{s.name} = {s.text}" for s in self.steps]
@@ -90,9 +102,12 @@ class Program:
         for name, text in self.inputs:
             made.append(eval(text, known))
             known[name] = made[-1]
+        way = self.way(call)
+        made = turned(made) if way == "turned" else made
         if wide or device != "cpu" or self.through_dynamo:
-            made = converted(made, wide, device)
-        if self.differentiates:
+            same = (lambda dtype: dtype) if way != "wide" else wider
+            made = converted(made, device, widest if wide else same)
+        if self.differentiates or way == "derivatives":
             made = [t.detach().requires_grad_() if self._is_source(name, t) else t for name, t in self._named(made)]
         return made
 
@@ -152,7 +167,12 @@ class Program:
         code = self._code(lines)
         for name in ("float32", "float16", "bfloat16"):
             code = code.replace(f"torch.{name}", "torch.float64")
-        return _defined(code.replace("torch.complex64", "torch.complex128"), {**NAMES, "disturb": disturb})
+
+        def halves(f: Callable[..., torch.Tensor], *tensors: torch.Tensor) -> torch.Tensor:
+            return f(*(disturb(t, torch.finfo(torch.bfloat16).eps, False) for t in tensors))
+
+        names = {**NAMES, "disturb": disturb, "autocast": halves}
+        return _defined(code.replace("torch.complex64", "torch.complex128"), names)
 
     def run(self, f: Callable[..., tuple[torch.Tensor, ...]], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """The results of `f`, a form of this program, with derivatives after them where it has them. Random numbers are
@@ -164,7 +184,7 @@ class Program:
 
     def derived(self, call: Callable[[], Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         if not self.differentiates:
-            with torch.no_grad():
+            with torch.no_grad(), mode_of(self.way(0)):
                 return list(call())
         results = list(call())
         wanted = [r for r in results if r.requires_grad]
@@ -188,7 +208,10 @@ class Program:
         for name in self.owned:
             yield replace(self, owned=tuple(n for n in self.owned if n != name))
         if len(self.sizes) > 1:
-            yield replace(self, sizes=self.sizes[:1])
+            yield replace(self, sizes=self.sizes[:1], ways=self.ways[:1])
+        for i in range(len(self.ways)):
+            if self.ways[i]:
+                yield replace(self, ways=(*self.ways[:i], "", *self.ways[i + 1 :]))
 
     def _without(self, name: str) -> Program | None:
         """Without a step and what depends on it."""
@@ -253,6 +276,9 @@ NAMES: dict[str, Any] = {
 }
 """What the text of programs may use."""
 
+CALLS = 4
+"""Of a program that is called in several ways."""
+
 MORE: tuple[Maker, ...] = (*STEPS, *WRITES, *VIEWS, *DTYPES, *USED)
 
 
@@ -298,6 +324,13 @@ def generate_whole(g: Chooser, least: int = 5, most: int = 30) -> Program:
     except RuntimeError:  # autograd does not take all that is written
         return replace(made, mode="compile")
     return made
+
+
+def generate_called(g: Chooser) -> Program:
+    """A program as `generate_whole` makes it, called in several ways."""
+    program = generate_whole(g)
+    sizes = [*program.sizes, *[program.sizes[-1]] * (CALLS - len(program.sizes))]
+    return replace(program, sizes=tuple(sizes), ways=("", *(g.pick(WAYS) for _ in sizes[1:])))
 
 
 def _generated(g: Chooser, program: Program, makers: Sequence[Maker], count: int) -> Program:

@@ -4,7 +4,7 @@ of the memory of other arguments.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -105,10 +105,10 @@ def odd(t: torch.Tensor) -> torch.Tensor:
     return t.as_strided(t.shape, strides)
 
 
-def converted(tensors: Sequence[torch.Tensor], wide: bool, device: str) -> list[torch.Tensor]:
-    """Tensors with these values in memory of their own that is laid out and shared alike; `wide`: of double precision
-    (but f8, whose rounding is a step of a program).
-    """
+def converted(
+    tensors: Sequence[torch.Tensor], device: str, dtype_of: Callable[[torch.dtype], torch.dtype] = lambda dtype: dtype
+) -> list[torch.Tensor]:
+    """Tensors with these values, of other dtypes, in memory of their own that is laid out and shared alike."""
     memory: dict[int, torch.Tensor] = {}
     found: list[torch.Tensor] = []
     for t in tensors:
@@ -117,14 +117,15 @@ def converted(tensors: Sequence[torch.Tensor], wide: bool, device: str) -> list[
         if key not in memory:
             flat: Any = torch.empty(0, dtype=t.dtype)
             flat.set_(whole, 0, [whole.nbytes() // t.itemsize])
-            memory[key] = flat.to(_wide(t.dtype) if wide else t.dtype, copy=True).to(device)
+            memory[key] = flat.to(dtype_of(t.dtype), copy=True).to(device)
         same = next((f for f, s in zip(found, tensors, strict=False) if s is t), None)
         made = memory[key].as_strided(t.shape, t.stride(), t.storage_offset()) if same is None else same
         found.append(made)
     return found
 
 
-def _wide(dtype: torch.dtype) -> torch.dtype:
+def widest(dtype: torch.dtype) -> torch.dtype:
+    """Of double precision; but f8, whose rounding is a step of a program."""
     if dtype.is_complex:
         return torch.complex128
     return torch.float64 if dtype.is_floating_point and dtype.itemsize > 1 else dtype

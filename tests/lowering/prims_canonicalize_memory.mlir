@@ -90,3 +90,18 @@ func.func @parts_of_a_copy(%x: !sym.t<[4], f32>) -> (!sym.t<[2], f32>, !sym.t<[4
   %e = prims.convert %p : !sym.t<[2], f32>
   func.return %e, %c, %p : !sym.t<[2], f32>, !sym.t<[4], f32>, !sym.t<[2], f32>
 }
+
+// A result that is a part of another one is no copy where what it folds to lies otherwise.
+// CHECK-LABEL: func.func @part_that_lies_otherwise(
+// CHECK-NEXT: [[A:%\w+]] = prims.exp %x : !sym.t<[3, 4], f32>
+// CHECK-NEXT: [[S:%\w+]] = prims.slice [[A]]
+// CHECK-NOT: prims.convert
+// CHECK: [[V:%\w+]] = prims.reshape {{%\w+}} : {{.*}} -> !sym.t<[3, 1], f32, strides=[4, 1]>
+// CHECK-NEXT: func.return [[A]], [[V]]
+func.func @part_that_lies_otherwise(%x: !sym.t<[3, 4], f32>) -> (!sym.t<[3, 4], f32>, !sym.t<[3, 1], f32, strides=[4, 1]>) {
+  %a = prims.exp %x : !sym.t<[3, 4], f32>
+  %s = prims.slice %a {start = [0, 1], stop = [3, 2], step = [1, 1]} : !sym.t<[3, 4], f32> -> !sym.t<[3, 1], f32>
+  %r = prims.reshape %s : !sym.t<[3, 1], f32> -> !sym.t<[3], f32, strides=[4]>
+  %v = prims.reshape %r : !sym.t<[3], f32, strides=[4]> -> !sym.t<[3, 1], f32, strides=[4, 1]>
+  func.return %a, %v : !sym.t<[3, 4], f32>, !sym.t<[3, 1], f32, strides=[4, 1]>
+}

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from lamella.lowering.options import Options
 from lamella.tools.fuzz import WHOLE_FROM, apart, program_of
-from lamella.tools.fuzz_check import _nearby, check, fault  # pyright: ignore[reportPrivateUsage]
+from lamella.tools.fuzz_calls import THREADS
+from lamella.tools.fuzz_check import _nearby, _reference, check, fault  # pyright: ignore[reportPrivateUsage]
 from lamella.tools.fuzz_program import Program, Step, generate, generate_whole
 from lamella.tools.fuzz_values import Chooser
 from lamella.tools.op_compare import Mismatch
@@ -73,6 +74,32 @@ def test_calls_have_sizes_and_numbers_of_their_own() -> None:
     first, second = (whole.arguments(call)[0] for call in range(2))
     assert first.shape == (3,) and second.shape == (5,) and first[0] != second[0]
     check(whole, OPTIONS)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_calls_are_made_in_several_ways() -> None:
+    ways = ("", "wide", "turned", "derivatives", "inference", "threads")
+    whole = replace(program("x * 2", x="torch.ones(3, 4)", mode="compile"), sizes=((),) * len(ways), ways=ways)
+    wide, other, derived = (whole.arguments(call)[0] for call in (1, 2, 3))
+    assert wide.dtype == torch.float64 and other.stride() == (1, 3) and derived.requires_grad
+    results = [whole.called(call).run(whole.function(), whole.arguments(call)) for call in range(len(ways))]
+    assert [len(r) for r in results] == [1, 1, 1, 2, 1, 1] and results[4][0].is_inference()
+    check(whole, OPTIONS)
+
+
+def test_threads_that_compute_another_thing_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = replace(program("x * 2", x="torch.ones(3)", mode="compile"), ways=("threads",))
+    monkeypatch.setattr("lamella.tools.fuzz_check.at_once", lambda call: [[torch.ones(3)]] * THREADS)
+    with pytest.raises(Mismatch, match="of several threads"):
+        check(whole, OPTIONS)
+
+
+def test_references_are_in_double_precision() -> None:
+    """Also of whole numbers that become floats; and regions of autocast have the errors of its dtype."""
+    whole = program("2.5 - x.int()", "autocast(lambda a: a @ a.mT, v0)", x="torch.ones(3, 3, dtype=torch.uint8)")
+    clean, disturbed = (_reference(whole, seed, 0)[0] for seed in (None, 0))
+    assert clean.dtype == torch.float64 and 1e-4 < (clean - disturbed).abs().max() < 0.2
+    assert torch.get_default_dtype() == torch.float32
 
 
 def test_a_result_that_should_not_share_memory_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
