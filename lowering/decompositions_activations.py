@@ -128,7 +128,7 @@ def hardshrink(x: Value, bound: Number) -> Value:
 @pointwise("aten.softshrink")
 def softshrink(x: Value, bound: Number) -> Value:
     """x moved by bound towards 0; NaN stays."""
-    inside = (x > bound).where(x - bound, (x < -bound).where(x + bound, 0.0))
+    inside = (x > bound).where(x - bound, (x < -bound).where(x + bound, x * 0.0))
     return x.isnan().where(x, inside)
 
 

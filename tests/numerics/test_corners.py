@@ -144,13 +144,6 @@ def test_sums_of_truth_values(dtype: torch.dtype) -> None:
     assert all(map(torch.equal, compiled(f)(x), f(x)))
 
 
-def test_softshrink_has_zeros_without_a_sign() -> None:
-    x = torch.tensor([-0.0, -0.25, 0.25, -1.0, 1.0, float("nan")])
-    found, expected = compiled(F.softshrink)(x), F.softshrink(x)
-    assert torch.equal(found.signbit()[:5], expected.signbit()[:5])
-    torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
-
-
 def test_zeta_of_what_is_no_number() -> None:
     numbers = [1.0, 2.5, 3.0, 0.5, float("inf"), -float("inf"), float("nan"), 0.0, -1.0, -2.5, -0.5]
     s, q = torch.cartesian_prod(*[torch.tensor(numbers, dtype=torch.float64)] * 2).T.contiguous()
