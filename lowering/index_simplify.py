@@ -49,15 +49,41 @@ class Facts(Bounds):
         return True if r == sympy.true else False if r == sympy.false else None
 
     def conjunction(self, relations: Iterable[Relation]) -> tuple[Relation, ...] | None:
-        """The relations that are left to test, each once; None if they never hold together."""
-        left: dict[Relation, None] = {}
+        """The relations that are left to test, each once, and of those that bound one expression from one side the
+        closest where that is known; None if they never hold together.
+        """
+        left: dict[Any, Relation] = {}
         for r in relations:
             r = self.relation(r)
             if r == sympy.false:
                 return None
-            if r != sympy.true:
-                left[r] = None
-        return tuple(left)
+            if r == sympy.true:
+                continue
+            if not isinstance(r, (sympy.Lt, sympy.Ge)):
+                left[r] = r
+                continue
+            side = sympy.Lt if isinstance(r, sympy.Lt) else sympy.Ge
+            self._bind(left, side, r)
+            below, above = left.get((sympy.Lt, r.lhs)), left.get((sympy.Ge, r.lhs))
+            if below is not None and above is not None and self._apart(below, above):
+                return None
+        return tuple(left.values())
+
+    def _apart(self, below: Any, above: Any) -> bool:
+        """Whether e < a and e >= b never hold together, as where b >= a."""
+        return self._never_negative(subtract(self.polynomial(above.rhs), self.polynomial(below.rhs)))
+
+    def _bind(self, left: dict[Any, Relation], side: Any, r: Any) -> None:
+        """`left` with the bound `r` on an expression, which is the only one from this side, or the closest."""
+        key = (side, r.lhs)
+        known = left.setdefault(key, r)
+        if known is r or known == r:
+            return
+        closer = subtract(self.polynomial(r.rhs), self.polynomial(known.rhs))  # ge: where that is not negative
+        if self._never_negative(closer if side is sympy.Ge else scale(closer, -1)):
+            left[key] = r
+        elif not self._never_negative(scale(closer, -1) if side is sympy.Ge else closer):
+            left[r] = r
 
     def _relation(self, r: Relation) -> Relation:
         if isinstance(r, (sympy.And, sympy.Or, sympy.Not)):

@@ -43,6 +43,11 @@ NESTS: dict[type[prims.PrimsOp], Callable[[Rebuild, Any], None]] = {
 }
 """How each op that is neither elementwise nor a view becomes nests."""
 
+MANY = 16
+"""Parts of parts that are read without a buffer: more, as of a tensor whose rows a loop writes one after another, are
+put together first, or each step would go through the parts of all before it.
+"""
+
 
 @dataclass(frozen=True)
 class PrimsToLoop(ModulePass):
@@ -80,9 +85,13 @@ def _rebuild(body: Region, split: bool) -> None:
 def _lower(to: Rebuild, op: Operation) -> None:
     kind = type(op)
     if (view := VIEWS.get(cast(Any, kind))) is not None:
-        to.define_access(op.results[0], view(op, *map(to.access, op.operands)))
+        operands = [to.access(v) for v in op.operands]
+        access = view(op, *operands)
+        to.define_access(op.results[0], access)
         if isinstance(op, prims.ReshapeOp):
             to.merge(op)
+        elif len(access.cases) > max(MANY, len(operands)) and access.copied:
+            to.copied(op.results[0], op)
     elif isinstance(op, prims.ElementwiseOp):
         _elementwise(to, op)
     elif kind in NESTS:

@@ -124,6 +124,41 @@ def test_relations_keep_their_truth(text: str) -> None:
         assert value(normal, p) == value(r, p), (text, normal, p)
 
 
+BOUNDS = st.builds(
+    "{}({}, {})".format,
+    st.sampled_from(["lt", "ge"]),
+    st.sampled_from(["d0", "d1", "d0 + d1"]),
+    st.sampled_from(["1", "2", "3", "5", "s0", "s0 + 1", "s1 + 2"]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.one_of(BOUNDS, RELATIONS), max_size=5))
+def test_conjunctions_keep_their_truth(texts: list[str]) -> None:
+    relations = [expr.parse(t) for t in texts]
+    left = DIMS.conjunction(relations)
+    for p in POINTS[::7]:
+        holds = left is not None and all(value(r, p) for r in left)
+        assert holds == all(value(r, p) for r in relations), (texts, left, p)
+
+
+@pytest.mark.parametrize(
+    ("sources", "left"),
+    [
+        (["lt(d1, 7)", "lt(d1, 5)", "ge(d1, 1)", "ge(d1, 3)"], ["lt(d1, 5)", "ge(d1, 3)"]),
+        (["lt(d0, s0 - 1)", "lt(d0, s0 - 2)"], ["lt(d0, s0 - 2)"]),
+        (["lt(d0, 5)", "lt(d0, s1)", "lt(d0, 4)"], ["lt(d0, 4)", "lt(d0, s1)"]),
+        (["ge(d1, 7)", "lt(d1, 7)"], None),
+        (["lt(d2, 3)", "ge(d1, 7)", "ge(d2, 5)"], None),
+        (["ge(d2, s1)", "lt(d2, s1 + 1)"], ["ge(d2, s1)", "lt(d2, s1 + 1)"]),
+    ],
+)
+def test_of_bounds_on_one_side_the_closest_is_left(sources: list[str], left: list[str] | None) -> None:
+    model = facts([LoopDim("d0", 0, expr.parse("s0")), LoopDim("d1", 0, 12), LoopDim("d2", 0, 64)])
+    got = model.conjunction(map(expr.parse, sources))
+    assert got == (None if left is None else tuple(map(expr.parse, left)))
+
+
 MODEL = facts(
     [
         LoopDim("d0", 0, expr.parse("s0")),
