@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr, i32, i64
+from xdsl.dialects.builtin import DenseArrayBase, FileLineColLoc, IntAttr, StringAttr, f32, i32, i64
 from xdsl.dialects.test import TestOp as SomeOp
-from xdsl.ir import Block, Operation, Region, Use
+from xdsl.ir import Attribute, Block, Operation, Region, Use
+from xdsl.ir.core import SSAValues
 
 from lamella.dialects import quick_operations
 
@@ -74,3 +75,46 @@ def test_what_belongs_to_another_operation_is_refused() -> None:
     SomeOp.create(regions=[region])
     with pytest.raises(ValueError, match="already attached"):
         SomeOp.create(regions=[region])
+
+
+def test_what_is_the_same_is_the_same_object() -> None:
+    block = Block(arg_types=[i32, i32])
+    x, y = block.args
+    a, b = (SomeOp.create(operands=[x], result_types=[i32]) for _ in range(2))
+    objects: list[Any] = [x, y, a, b, a.results[0], b.results[0], block, Region(), Region()]
+    assert {type(o).__hash__ for o in objects} == {object.__hash__}
+    assert len(set(objects)) == len(objects) == sum(v == w for v in objects for w in objects)
+
+
+def test_operands_are_found_by_place_and_by_slice() -> None:
+    x, y, z = Block(arg_types=[i32, i64, f32]).args
+    op = SomeOp.create(operands=[x, y, z])
+    assert op.operands[1] is y and op.operands[-1] is z and op.operands[True] is y
+    rest = op.operands[1:]
+    assert isinstance(rest, SSAValues) and rest.types == (i64, f32) and list(op.operands) == [x, y, z]
+    with pytest.raises(IndexError):
+        op.operands[3]
+
+
+def test_the_numbers_of_an_array_are_unpacked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    unpacked: list[Any] = []
+    xdsls: Any = quick_operations._unpacked
+
+    def noted(array: Any) -> Any:
+        unpacked.append(array)
+        return xdsls(array)
+
+    monkeypatch.setattr(quick_operations, "_unpacked", noted)
+    array, same = (DenseArrayBase.from_list(i32, [3, -1, 2]) for _ in range(2))
+    assert array.get_values() == array.get_values() == (3, -1, 2)
+    assert len(unpacked) == 1
+    assert array == same and hash(array) == hash(same) and str(array) == str(same) and repr(array) == repr(same)
+
+
+def test_an_attribute_of_no_kind_is_refused() -> None:
+    class Strange(Attribute):
+        name = "strange"
+
+    for _ in range(2):
+        with pytest.raises(TypeError, match="only be Data or"):
+            Strange()
