@@ -22,6 +22,7 @@ from .lowering.pipeline import pipeline as pipeline
 from .lowering.pipeline import run_passes as run_passes
 
 if TYPE_CHECKING:
+    from torch.export import ExportedProgram
     from torch.fx import GraphModule
     from xdsl.dialects.builtin import ModuleOp
 
@@ -67,14 +68,15 @@ def lamella(
 
 
 def compile(
-    model: Callable[..., Any] | None = None,
+    model: Callable[..., Any] | ExportedProgram | None = None,
     *,
     dynamic: bool | None = None,
     fullgraph: bool = False,
     mode: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Any:
-    """`torch.compile` with this compiler: a callable like `model`, or a decorator where that is left out.
+    """`torch.compile` with this compiler: a callable like `model`, or a decorator where that is left out. Of an
+    exported program its module is compiled.
 
     `options` are the fields of `Options`; `mode` is one of torch.compile's. Raises OptionError at once.
     With `fullgraph`, calls of functions enter compiled code by TorchDynamo's guards alone (frontend/fast_entry.py).
@@ -82,8 +84,9 @@ def compile(
     import torch
 
     from .dialects.collection import settle, without_collection
+    from .frontend.exported import callable_of
 
-    wanted = _asked(options, mode)
+    wanted, model = _asked(options, mode), callable_of(model)
     given: dict[str, Any] = {**(options or {}), "cuda_graphs": wanted.cuda_graphs, "autotune": wanted.autotune}
     with without_collection():  # loading torch's compiler is a quarter collection
         compiled = torch.compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=lamella, options=given)
@@ -118,7 +121,7 @@ def _unobserved() -> Callable[[], bool]:
 
 
 def explain(
-    program: Callable[..., Any],
+    program: Callable[..., Any] | ExportedProgram,
     *args: Any,
     options: Mapping[str, Any] | None = None,
     mode: str | None = None,
@@ -131,9 +134,10 @@ def explain(
     A backward graph is there when the call makes a result that requires gradients and torch compiles it at once.
     """
     from .frontend.explain import explain_with
+    from .frontend.exported import callable_of
 
     wanted = replace(_asked(options, mode), cache=False)
-    return explain_with(partial(_compile_or_give_up, stories=True), wanted, program, *args, **kwargs)
+    return explain_with(partial(_compile_or_give_up, stories=True), wanted, callable_of(program), *args, **kwargs)
 
 
 def lower(module: ModuleOp | CapturedModule | str, to: str = "loop") -> ModuleOp:
