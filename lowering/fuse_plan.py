@@ -191,21 +191,25 @@ def _worth_keeping(
     machine: Machine,
 ) -> bool:
     """Whether reading `a` back from a buffer is cheaper than computing it again."""
-    again = _cost_again(group, a, producers, buffered)
     if any(r in leaving for r in a.results):
-        return again > 3
-    return again > 4 and _fits(group, a, machine.row)
+        return _cost_again(group, a, producers, buffered, 3) > 3
+    return _cost_again(group, a, producers, buffered, 4) > 4 and _fits(group, a, machine.row)
 
 
-def _cost_again(group: Group, a: Node, producers: dict[SSAValue, Node], buffered: Collection[Node]) -> float:
-    """What it costs to compute a point of `a` in another loop, with what it is made of there."""
-    cost = a.cost
-    for source in dict.fromkeys(r.source for r in a.reads):
-        p = producers.get(source)
-        if p is not None and not group.inner(p):
-            continue  # at hand: it is the same for all of the row
-        computed = p is not None and p.pointwise and p not in buffered
-        cost += max(_LOAD, _cost_again(group, p, producers, buffered)) if computed else _LOAD  # pyright: ignore
+def _cost_again(
+    group: Group, a: Node, producers: dict[SSAValue, Node], buffered: Collection[Node], enough: float
+) -> float:
+    """What it costs to compute a point of `a` in another loop, with what it is made of there; where that is more than
+    `enough`, anything that is: what is read twice is computed twice, so that a few steps back decide.
+    """
+    made = [producers.get(source) for source in dict.fromkeys(r.source for r in a.reads)]
+    read = [p for p in made if p is None or group.inner(p)]  # the rest is at hand: it is the same for all of the row
+    cost = a.cost + _LOAD * len(read)
+    for p in read:
+        if cost > enough:
+            break
+        if p is not None and p.pointwise and p not in buffered:
+            cost += max(0, _cost_again(group, p, producers, buffered, enough - cost + _LOAD) - _LOAD)
     return cost
 
 
