@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias, cast
@@ -194,3 +194,12 @@ def make_node(op: NestOp | ScatterOp, number: int) -> Node:
 
 def tensor_type(v: SSAValue) -> TensorType:
     return cast(TensorType, v.type)
+
+
+def outermost(op: Operation, ops: Container[Operation]) -> Operation:
+    """The one of `ops` that an op is, or is in."""
+    while op not in ops:
+        around = op.parent_op()
+        assert around is not None
+        op = around
+    return op

@@ -7,13 +7,13 @@ is there for its calls only:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 
-from xdsl.ir import Operation, Use
+from xdsl.ir import Operation
 
 from ..dialects.flow import TERMINATORS
 from ..dialects.tensor import itemsize
-from .fuse_graph import Node, tensor_type
+from .fuse_graph import Node, outermost, tensor_type
 from .stages import Stages
 
 
@@ -33,7 +33,7 @@ def read_narrow(ops: Sequence[Operation], nodes: Mapping[Operation, Node], stage
         n = nodes.get(op)
         if n is None or not n.escapes or not widens(n):
             continue
-        users = [(use, _top(use, every)) for use in n.results[0].uses]
+        users = [(use, outermost(use.operation, every)) for use in n.results[0].uses]
         calls = [o for _, o in users if o not in nodes]
         if any(isinstance(o, TERMINATORS) for o in calls):
             continue
@@ -45,13 +45,3 @@ def read_narrow(ops: Sequence[Operation], nodes: Mapping[Operation, Node], stage
             for use in later:
                 use.operation.operands[use.index] = again.results[0]
     return found if len(found) > len(ops) else None
-
-
-def _top(use: Use, ops: Set[Operation]) -> Operation:
-    """The one of `ops` in which something is used."""
-    op = use.operation
-    while op not in ops:
-        outer = op.parent_op()
-        assert outer is not None
-        op = outer
-    return op

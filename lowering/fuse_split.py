@@ -54,7 +54,9 @@ _PARTED = frozenset({"add", "mul", "max", "min", "and", "or", "xor"})
 
 
 def split_reductions(ops: Sequence[Operation], machine: Machine, hints: Hints) -> list[Operation]:
-    """The ops, with reductions replaced where that is worth it; the uses of their results are replaced too."""
+    """The ops, with reductions replaced where that is worth it; the uses of their results are replaced too, and those
+    reductions are erased, that what they read knows no use of theirs.
+    """
     found: list[Operation] = []
     in_strips = strips(ops, hints, LEAST) if machine.parts and machine.in_turn else {}
     for o in ops:
@@ -129,14 +131,12 @@ def two_passes(o: NestOp, hints: Hints) -> list[Operation]:
     if not _is_mended(o, hints):
         last.operands = square.results
         m2 = _nest(o, o.dims, body, [tensor_type(o.res[1])], o.reduce, ("add",))
-        o.res[0].replace_all_uses_with(about.res[0])
-        o.res[1].replace_all_uses_with(m2.res[0])
+        _replace(o, [about.res[0], m2.res[0]])
         return [*before, m2]
     last.operands = [apart.results[0], square.results[0]]
     sums = _nest(o, o.dims, body, [t, tensor_type(o.res[1])], o.reduce, ("add", "add"))
     mended = _mended(o, about.res[0], sums, index)
-    for old, new in zip(o.res, mended.res, strict=True):
-        old.replace_all_uses_with(new)
+    _replace(o, mended.res)
     return [*before, sums, mended]
 
 
@@ -288,8 +288,8 @@ def in_parts(o: NestOp, k: int, rows: int) -> list[Operation]:
     kinds = [k.data for k in o.combine.data]
     final = _nest(o, o.dims, Block([*loads, last]), [tensor_type(r) for r in o.res], over, kinds)
     for old, new in zip(o.res, final.res, strict=True):
-        old.replace_all_uses_with(new)
         new.name_hint = old.name_hint
+    _replace(o, final.res)
     return [part, final]
 
 
@@ -343,9 +343,17 @@ def _merged(o: NestOp, part: NestOp, index: IndexAttr, over: DimsAttr, points: D
     ops = [mean_p, m2_p, known, *count, apart, moved, between, both, last]
     sums = _nest(o, o.dims, Block(ops), [t, tensor_type(o.res[1])], over, ("add", "add"))
     mended = _mended(o, mean.res[0], sums, at)
-    for old, new in zip(o.res, mended.res, strict=True):
-        old.replace_all_uses_with(new)
+    _replace(o, mended.res)
     return [total, mean, sums, mended]
+
+
+def _replace(o: NestOp, by: Sequence[SSAValue]) -> None:
+    """Use other values instead of a nest's, and erase it."""
+    for old, new in zip(o.res, by, strict=True):
+        old.replace_all_uses_with(new)
+    if o.parent is not None:
+        o.detach()
+    o.erase()
 
 
 def _number(n: Dim, t: TensorType, o: NestOp) -> list[Operation]:

@@ -34,6 +34,16 @@ func.func @scaled(%x: !sym.t<[2, 8, 32, 32], bf16>, %w: !sym.t<[8, 8, 1, 1], bf1
   func.return %y : !sym.t<[2, 8, 16, 16], bf16>
 }
 
+// What a call takes in f32 is summed in parts: the sum that they replace reads it no longer.
+// CHECK: loop.kernel @fused_to_copy_sum_{{[0-9]+}}(%x0: !sym.t<[512, 512], bf16>) outs(%y0: !sym.t<[512, 512], f32>, %y1: !sym.t<[16], f32>)
+// CHECK: loop.kernel @sum_{{[0-9]+}}(%x0: !sym.t<[16], f32>)
+func.func @summed(%x: !sym.t<[512, 512], bf16>, %b: !sym.t<[512, 512], f32>) -> (!sym.t<[512, 512], f32>, !sym.t<[], f32>) {
+  %w = aten._to_copy(%x, f32) : (!sym.t<[512, 512], bf16>) -> !sym.t<[512, 512], f32>
+  %m = aten.mm(%w, %b) : (!sym.t<[512, 512], f32>, !sym.t<[512, 512], f32>) -> !sym.t<[512, 512], f32>
+  %s = aten.sum(%w) : (!sym.t<[512, 512], f32>) -> !sym.t<[], f32>
+  func.return %m, %s : !sym.t<[512, 512], f32>, !sym.t<[], f32>
+}
+
 // What a call takes in f32 is there for that call only: a sum that comes after other calls reads the halves.
 // CHECK: func.func @residual
 // CHECK: [[H:%\w+]], [[W:%\w+]] = loop.launch @{{.*}} -> (!sym.t<[64, 64], bf16>, !sym.t<[64, 64], f32>)
