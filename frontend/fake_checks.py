@@ -179,10 +179,15 @@ def _check_power(given: dict[str, Any]) -> None:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
 
 
+def _is_whole(number: Any) -> bool:
+    return isinstance(number, (int, torch.SymInt, torch.SymBool))
+
+
 def _check_scale(given: dict[str, Any]) -> None:
     """A number by which bools or integers are multiplied is none with a fraction."""
-    is_whole = all(_is_integer(x.dtype) for x in _tensors(given, ("self", "other")))
-    if is_whole and isinstance(given.get("alpha"), float) and not isinstance(given["other"], float):
+    operands = given["self"], given["other"]
+    is_whole = all(_is_integer(x.dtype) if isinstance(x, torch.Tensor) else _is_whole(x) for x in operands)
+    if is_whole and isinstance(given.get("alpha"), float):
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
 
 

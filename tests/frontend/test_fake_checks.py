@@ -51,6 +51,7 @@ WRONG: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "topk of truth values": (lambda x: x.topk(2).values, (MASK,)),
     "negative powers": (lambda x: x**-1, (WHOLE,)),
     "a fraction of integers": (lambda x: torch.add(x, x, alpha=1.5), (MASK,)),
+    "a number and a fraction of integers": (lambda x: torch.add(2, x, alpha=1.5), (WHOLE,)),
     "an average of i16": (lambda x: F.avg_pool2d(x[None], 2), (X.short(),)),
     **{
         f"{mode} pixels of {images.dtype}": (
@@ -102,6 +103,8 @@ RIGHT: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "index_put": (lambda x, i: x.index_put((i,), x[:2]), (X, I16.int())),
     "powers": (lambda x: x**2 + x.double() ** -1, (WHOLE,)),
     "sums": (lambda x, y: torch.add(x, y, alpha=2) + torch.add(x, 1, alpha=2), (WHOLE, MASK)),
+    "a number and a fraction of truth values": (lambda x: torch.add(0.25, x, alpha=0.75), (MASK,)),
+    "integers and a fraction of a number": (lambda x: torch.add(x, 0.25, alpha=0.75), (WHOLE,)),
     "gcd": (torch.gcd, (WHOLE, WHOLE.int())),
     "differences": (lambda x, y: x - y - 1 - (2 - x), (X, WHOLE)),
     "searchsorted": (lambda x, m: torch.searchsorted(x[0], m[0]), (X, MASK)),
