@@ -32,6 +32,7 @@ from .fake_branches import right_branches
 from .fake_checks import CHECKS
 from .fake_layouts import Given, laid_out, layout_of
 from .fake_strides import has_no_elements, in_order, iterated, like, same_strides, with_strides
+from .known_sizes import known_sizes
 from .right_decompositions import right_decompositions
 
 log = logging.getLogger("lamella")
@@ -288,6 +289,7 @@ def right_fakes(strict: bool = False) -> Generator[None]:
         with (
             right_decompositions(),
             right_branches(),
+            known_sizes(),
             patch.object(FakeTensorMode, "_dispatch_impl", _right),
             patch.object(FakeTensorMode, "_cached_dispatch_impl", _right_or_remembered),
             patch.object(FakeTensorMode, "cache", remembered),

@@ -17,6 +17,8 @@ from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import DynamicOutputShapeException
 from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols, statically_known_true
 
+from .known_sizes import known_sizes
+
 _aten: Any = torch.ops.aten
 _nn: Any = getattr(torch._C, "_nn")  # noqa: B009 - not declared
 _FakeMode: Any = FakeTensorMode
@@ -44,6 +46,7 @@ def sizes_of_data_as_eager(one_graph: bool) -> Generator[None]:
 
     handlers = functions._get_handlers()
     with (
+        known_sizes(),
         patch.object(FakeTensorMode, "_cached_dispatch_impl", dispatched),
         patch.dict(handlers, {_nn.pad: _pad}) if not one_graph else nullcontext(),
     ):

@@ -192,6 +192,19 @@ def test_squeeze(squeeze: Callable[[Tensor], Tensor], whole: bool) -> None:
             assert torch.equal(compiled(y), f(y))
 
 
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_a_size_that_is_known_to_be_one(fullgraph: bool) -> None:
+    """The repetition has torch assume that it is another, before an element is read."""
+
+    def f(x: Tensor) -> tuple[Tensor, ...]:
+        found = x.unique()
+        read = found.expand(2, *found.shape).narrow(1, 0, 1)
+        return read * 2, found.unbind(0)[0], found.squeeze(0), found.squeeze()
+
+    x = torch.tensor(3)
+    assert [t.shape for t in lamella.compile(f, fullgraph=fullgraph)(x)] == [t.shape for t in f(x)]
+
+
 @pytest.mark.parametrize("captured", [False, True])
 def test_sizes_of_padding_that_are_tensors(captured: bool) -> None:
     def f(x: Tensor, n: Tensor) -> Tensor:
