@@ -217,8 +217,9 @@ class Rebuild:
         nest = NestOp.create(
             result_types=types, properties=properties, regions=[Region(body.block(*values))], location=body.location
         )
-        if self.split and not body.plain:
-            nest = split_dims(nest)
+        if self.split and not body.plain and (parts := split_dims(nest)) is not nest:
+            nest.erase()  # what it reads is not used by it
+            nest = parts
         self.ops.append(nest)
         return nest.results
 

@@ -44,6 +44,16 @@ func.func @summed(%x: !sym.t<[512, 512], bf16>, %b: !sym.t<[512, 512], f32>) -> 
   func.return %m, %s : !sym.t<[512, 512], f32>, !sym.t<[], f32>
 }
 
+// The same where the rows of the sum are those of two dims: the nest over one dim reads it no longer.
+// CHECK: loop.kernel @sum_{{[0-9]+}}(%x0: !sym.t<[2, 65, 64], f32>) outs(%y0: !sym.t<[64], f32>)
+func.func @folded(%x: !sym.t<[2, 65, 64], bf16>, %b: !sym.t<[2, 64, 64], f32>) -> (!sym.t<[2, 65, 64], f32>, !sym.t<[64], f32>) {
+  %w = aten._to_copy(%x, f32) : (!sym.t<[2, 65, 64], bf16>) -> !sym.t<[2, 65, 64], f32>
+  %m = aten.bmm(%w, %b) : (!sym.t<[2, 65, 64], f32>, !sym.t<[2, 64, 64], f32>) -> !sym.t<[2, 65, 64], f32>
+  %v = aten.view(%w, [130, 64]) : (!sym.t<[2, 65, 64], f32>) -> !sym.t<[130, 64], f32>
+  %s = aten.sum.dim_IntList(%v, [0]) : (!sym.t<[130, 64], f32>) -> !sym.t<[64], f32>
+  func.return %m, %s : !sym.t<[2, 65, 64], f32>, !sym.t<[64], f32>
+}
+
 // What a call takes in f32 is there for that call only: a sum that comes after other calls reads the halves.
 // CHECK: func.func @residual
 // CHECK: [[H:%\w+]], [[W:%\w+]] = loop.launch @{{.*}} -> (!sym.t<[64, 64], bf16>, !sym.t<[64, 64], f32>)
