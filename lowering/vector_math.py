@@ -35,6 +35,10 @@ def _written(name: str) -> Function:
     return lambda x: call(name, x) if x.is_double else single(x)
 
 
+def _hyperbolic(name: str) -> Function:
+    return lambda x: derived.hyperbolic(x, lambda y: call(name, y))
+
+
 def _erf(x: Value) -> Value:
     if x.is_double:
         return call("erf", x)
@@ -57,6 +61,7 @@ MATH: Mapping[str, Function] = {
     **{name: _intrinsic(name) for name in ("sqrt", "floor", "ceil", "trunc", "roundeven", "fabs", "copysign")},
     "rsqrt": lambda x: 1.0 / x.sqrt(),
     "sigmoid": lambda x: 1.0 / (_WRITTEN["exp"](-x) + 1.0),
+    **{name: _hyperbolic(name) for name in ("sinh", "cosh")},
     "asinh": lambda x: derived.asinh(x, _WRITTEN["log1p"]),
     "acosh": lambda x: derived.acosh(x, _WRITTEN["log1p"]),
     "erfinv": _erfinv,

@@ -36,6 +36,17 @@ def acosh(x: Value, log1p: Unary) -> Value:
     return (x < 1.0).select(x.like(NAN), y)
 
 
+_STEP, _GROWTH = 1.32659912109375, 3.7682063578329363
+"""e**_STEP, which is close to a float of either width; what is _STEP less than a float far out is a float too."""
+
+
+def hyperbolic(x: Value, function: Unary) -> Value:
+    """sinh or cosh: far out, where SLEEF's overflow before the result does, e**_STEP times that a step further in."""
+    far = x.abs() > (709.0 if x.is_double else 88.0)
+    y = function(far.select(x - x.like(_STEP).copysign(x), x))
+    return far.select(y * _GROWTH, y)
+
+
 def erfinv(y: Value, call: Callable[[str, Value], Value]) -> Value:
     """The x with erf(x) = y: a rational guess as in ATen's calc_erfinv, then Newton's method twice."""
     size = y.abs()
