@@ -68,7 +68,43 @@ def _check_added(given: dict[str, Any]) -> None:
         raise RuntimeError("expected self and source of the same sizes, but along dim")
 
 
+def _check_dim(given: dict[str, Any]) -> None:
+    rank, dim = max(given["self"].dim(), 1), given.get("dim", -1)
+    if not -rank <= dim < rank:
+        raise RuntimeError(f"Dimension out of range, but got {dim}")
+
+
+def _check_padding(given: dict[str, Any]) -> None:
+    """Sides are not cut by more than there is: what is padded at the other one does not count."""
+    sides = iter(given["pad"])
+    for size, low, high in zip(reversed(given["self"].shape), sides, sides, strict=False):
+        if not guard_or_true(size + _cut(low) + _cut(high) >= 0):
+            raise RuntimeError("narrow(): length must be non-negative.")
+
+
+def _cut(side: int) -> int:
+    return 0 if guard_or_true(side >= 0) else side
+
+
+def _check_steps(given: dict[str, Any]) -> None:
+    for name in ("stride", "dilation"):
+        if not all(guard_or_true(step > 0) for step in given[name]):
+            raise RuntimeError(f"{name} should be greater than zero, but got {given[name]}")
+
+
 _SIZES: dict[Any, Check] = {
+    **dict.fromkeys(
+        (
+            _aten._softmax.default,
+            _aten._log_softmax.default,
+            _aten.sort.default,
+            _aten.sort.stable,
+            _aten.select.int,
+        ),
+        _check_dim,
+    ),
+    _aten.constant_pad_nd.default: _check_padding,
+    _aten.convolution.default: _check_steps,
     _aten.slice_scatter.default: _part_by(_aten.slice.Tensor),
     _aten.select_scatter.default: _part_by(_aten.select.int),
     _aten.diagonal_scatter.default: _part_by(_aten.diagonal.default),
@@ -175,7 +211,7 @@ def _is_neither_float_nor_long(dtype: torch.dtype) -> bool:
 
 def _check_power(given: dict[str, Any]) -> None:
     x, exponent = given["self"], given["exponent"]
-    if _is_integer(x.dtype) and isinstance(exponent, int) and exponent < 0:
+    if _is_integer(x.dtype) and isinstance(exponent, int | torch.SymInt) and not guard_or_true(exponent >= 0):
         raise RuntimeError("Integers to negative integer powers are not allowed.")
 
 
@@ -200,7 +236,7 @@ def _check_difference(given: dict[str, Any]) -> None:
 
 def _check_probability(given: dict[str, Any]) -> None:
     p = given["p"]
-    if isinstance(p, (int, float)) and not 0 <= p <= 1:
+    if isinstance(p, int | float | torch.SymFloat) and not (guard_or_true(p >= 0) and guard_or_true(p <= 1)):
         raise RuntimeError(f"expected p to be in [0, 1], but got p={p}")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 import lamella
 
@@ -56,6 +57,34 @@ def test_a_divisor_that_becomes_zero(f: Callable[[Tensor, int], Tensor]) -> None
         assert torch.equal(compiled(x, n), f(x, n))
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         compiled(x, 0)
+
+
+WRONG_LATER: dict[str, tuple[Program, tuple[int, ...]]] = {
+    "sides that are cut": (lambda x, n: F.pad(x.view(2, 2), (n, -n)), (1, 2, -2, -1, 3, -3, 9)),
+    "a dim": (lambda x, n: x.view(2, 2).double().softmax(n), (1, -2, 2, -3)),
+    "a dim of logarithms": (lambda x, n: x.view(2, 2).double().log_softmax(n), (0, 3)),
+    "dilation": (lambda x, n: F.conv1d(x.view(1, 1, 4).double(), x.new_ones(1, 1, 2).double(), dilation=n), (2, 3, 0)),
+    "integers to a power": (lambda x, n: x**n, (2, 3, 5, -1, -2)),
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("name", WRONG_LATER)
+def test_what_is_wrong_at_a_later_call_raises(name: str, dynamic: bool | None) -> None:
+    """As eager does, of whatever a graph was made for before."""
+    (f, numbers), x = WRONG_LATER[name], torch.arange(1, 5)
+    compiled = lamella.compile(lambda x, n: f(x, n), dynamic=dynamic)
+    raised = 0
+    for n in numbers:
+        try:
+            want = f(x, n)
+        except (RuntimeError, IndexError) as theirs:
+            raised += 1
+            with pytest.raises(type(theirs)):
+                compiled(x, n)
+        else:
+            torch.testing.assert_close(compiled(x, n), want)
+    assert raised
 
 
 def test_roll_by_sizes() -> None:
