@@ -206,6 +206,9 @@ class Importer:
 
     def add_operator(self, node: Node, target: OpOverload, arguments: Sequence[Any], value: Any) -> None:
         """A call of `target`, which was traced to `value`; keyword arguments are those of `node`."""
+        if target in _MARKS and isinstance(of := arguments[0], Node) and of.target is target:
+            self.env[node] = self.env[of.args[0]]  # pyright: ignore[reportArgumentType]
+            return
         if target is _TO_COPY and isinstance(arguments[0], (int, float)):  # a number where a tensor is meant
             target = aten.scalar_tensor.default
         cls = self.classes.get(target)
@@ -408,6 +411,8 @@ _SIZE_OPS = frozenset(
 _TO_COPY = aten._to_copy.default
 _UNSAFE_VIEW = aten._unsafe_view.default
 """How AOTAutograd writes a view of what nobody else sees; here it is its operand, or the same memory."""
+_MARKS = (aten._conj.default, aten._neg_view.default)
+"""Views that are marked: one of another one is what that one is of."""
 _SAME_AS: dict[Any, Any] = {
     torch.ops.prims.convert_element_type.default: aten._to_copy.default,
     aten._conj.default: aten._conj_physical.default,
