@@ -28,6 +28,7 @@ from ..dialects.aten import AtenOp
 from ..dialects.errors import LamellaVerifyError
 from ..dialects.hints import size_hints
 from ..dialects.literal import Literal
+from ..dialects.symbol_kinds import SIGNED, symbol_kind
 from ..dialects.tensor import TORCH_DTYPES, SymType, TensorType
 from .interpret_aten import call_overload
 from .interpreter import Environment
@@ -76,7 +77,7 @@ def _complaint(op: AtenOp, environment: Environment, hints: Mapping[str, int]) -
     if op.schema.tags & _DEPENDS_ON_DATA or not all(isinstance(t, TensorType) for t in op.result_types):
         return ""
     symbols = sorted({s.name for e in _expressions(op, types) for s in expr.symbols(e)})
-    if any(name[0] in "un" for name in symbols):
+    if any(symbol_kind(name) in SIGNED for name in symbols):
         return ""
     complaints: list[str] = []
     for sizes in _assignments(symbols, hints):

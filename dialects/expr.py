@@ -1,7 +1,7 @@
 """Symbolic integers: sympy expressions with one exact text, shared by every level.
 
-Sizes are symbols `s0`, `s77` (positive), data-dependent ones `u0` (any integer); loop dimensions are any other
-name (non-negative). The text has no `<`, `>`, `%` or `//`, so that it can stand inside an attribute;
+Names say what symbols stand for (`symbol_kinds`): `s0` is a size, `u0` an integer of data, others are dims of loops.
+The text has no `<`, `>`, `%` or `//`, so that it can stand inside an attribute;
 `parse(text(e)) == e`.
 Parsing, printing and substitution are memoised: expressions repeat thousands of times in a module.
 """
@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 import sympy
 from sympy.printing.str import StrPrinter
 
+from .symbol_kinds import Kind, symbol_kind
+
 Expr: TypeAlias = sympy.Expr
 Dim: TypeAlias = "int | sympy.Expr"
 
@@ -26,16 +28,16 @@ class ExprSyntaxError(ValueError):
 
 @cache
 def symbol(name: str) -> sympy.Symbol:
-    """The one symbol of that name: `s<n>` is a positive size, `u<n>` any integer of data, `n<n>` any of an argument,
-    `z…` a float, others count from 0.
-    """
-    if re.fullmatch(r"s\d+", name):
-        return sympy.Symbol(name, integer=True, positive=True)
-    if re.fullmatch(r"[un]\d+", name):
-        return sympy.Symbol(name, integer=True)
-    if name.startswith("z"):
-        return sympy.Symbol(name, real=True)
-    return sympy.Symbol(name, integer=True, nonnegative=True)
+    """The one symbol of that name, with what is true of its kind."""
+    match symbol_kind(name):
+        case Kind.SIZE:
+            return sympy.Symbol(name, integer=True, positive=True)
+        case Kind.NUMBER | Kind.DATA:
+            return sympy.Symbol(name, integer=True)
+        case Kind.FLOAT:
+            return sympy.Symbol(name, real=True)
+        case _:
+            return sympy.Symbol(name, integer=True, nonnegative=True)
 
 
 class _Printer(StrPrinter):
@@ -269,7 +271,7 @@ def dim(value: Any) -> Dim:
         e = _from_torch(value)
     elif hasattr(value, "node"):
         e, shape_env = value.node.expr, value.node.shape_env
-        numbers = [s for s in e.free_symbols if s.is_positive is None and s.name[0] == "s"]
+        numbers = [s for s in e.free_symbols if s.is_positive is None and symbol_kind(s.name) is Kind.SIZE]
         e = _from_torch(e, frozenset(s for s in numbers if shape_env.bound_sympy(s).lower < 1))
     else:
         raise TypeError(f"not a symbolic integer: {type(value).__name__}")

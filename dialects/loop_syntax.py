@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from . import expr
 from .loop_attrs import DimsAttr, IndexAttr, PredAttr
+from .symbol_kinds import PROGRAM, Kind, symbol_kind
 from .tensor import TensorType
 
 # kind -> results for one yielded value
@@ -90,7 +91,7 @@ def body_ops(region: Region) -> Iterator[Operation]:
 
 def op_symbols(op: Operation) -> set[str]:
     """Names of the symbols an op's own attributes use (v0, v1, … excluded)."""
-    return {n for n in _symbols(op) if not (n[0] == "v" and n[1:].isdigit())}
+    return {n for n in _symbols(op) if symbol_kind(n) is not Kind.INDEX}
 
 
 def _symbols(op: Operation) -> set[str]:
@@ -160,7 +161,7 @@ def check_results(owner: str, kinds: Sequence[str], values: Sequence[SSAValue], 
 
 
 def _known(name: str, dims: frozenset[str], sizes: frozenset[str] | None) -> bool:
-    return name in dims or (name in sizes if sizes is not None else name[0] in "sunz" and name[1:].isdigit())
+    return name in dims or (name in sizes if sizes is not None else symbol_kind(name) in PROGRAM)
 
 
 def terminator(region: Region, what: type[Operation], owner: str) -> Any:

@@ -20,6 +20,7 @@ from .hints import size_hints
 from .literal import Literal
 from .loop_attrs import DimsAttr, IndexAttr, PredAttr
 from .prims_base import Exprs, Scalar
+from .symbol_kinds import FOUND, symbol_kind
 from .tensor import SymType, TensorType, itemsize
 from .verify_memory import verify_memory
 from .verify_together import verify_marks, verify_together
@@ -83,12 +84,12 @@ def _verify_block(block: Block, known: set[str]) -> None:
     for op in block.ops:
         types = [r.type for r in op.results]
         # What is read from data; torch may give it as a part of a sum.
-        known |= {s for t in types for s in size_names(t) if s[0] in "uz"}
+        known |= {s for t in types for s in size_names(t) if symbol_kind(s) in FOUND}
         _expect_known(op, (*op.properties.values(), *types), known, "op")
         for region in op.regions:
             if isinstance(op, flow.FlowOp):  # what a region gives is not known outside
                 args = [a.type for a in region.block.args]
-                inside = known | {s for t in args for s in size_names(t) if s[0] in "uz"}
+                inside = known | {s for t in args for s in size_names(t) if symbol_kind(s) in FOUND}
                 _expect_known(op, args, inside, "argument")
                 _verify_block(region.block, inside)
                 continue

@@ -25,6 +25,7 @@ from xdsl.ir import Operation, SSAValue
 from ..dialects import expr
 from ..dialects.aten import AtenOp
 from ..dialects.flow import all_ops
+from ..dialects.symbol_kinds import Kind, symbol_kind
 from ..dialects.tensor import SymType, TensorType, is_number
 from ..lowering.origins import Call
 from .cuda_recording import Recorder, Recording, Results, Unrecordable, record, recorder_of
@@ -378,7 +379,7 @@ def _is_found(result: SSAValue) -> bool:
     """Whether a size, or a number, is known once an operator has run."""
     t = result.type
     sizes = t.shape if isinstance(t, TensorType) else (t.expr,) if isinstance(t, SymType) else ()
-    return any(s.name.startswith("u") for d in sizes for s in expr.symbols(d))
+    return any(symbol_kind(s.name) is Kind.DATA for d in sizes for s in expr.symbols(d))
 
 
 def _draws_elsewhere(op: Operation, device: str) -> bool:

@@ -19,6 +19,7 @@ from ..dialects import expr
 from ..dialects.aten import AtenOp
 from ..dialects.flow import bodies
 from ..dialects.literal import Value
+from ..dialects.symbol_kinds import FOUND, symbol_kind
 from ..dialects.tensor import SymType, TensorType
 
 ALIASES: Final = frozenset({"aten.alias", "aten.detach", "aten.lift", "aten.lift_fresh", "aten.contiguous"})
@@ -89,7 +90,7 @@ def _unbacked(types: Iterable[Attribute]) -> set[sympy.Symbol]:
     dims = chain.from_iterable(
         t.shape if isinstance(t, TensorType) else (t.expr,) if isinstance(t, SymType) else () for t in types
     )
-    return {s for d in dims for s in expr.symbols(d) if s.name.startswith(("u", "z"))}
+    return {s for d in dims for s in expr.symbols(d) if symbol_kind(s.name) in FOUND}
 
 
 def _in_literals(values: Iterable[Value]) -> set[sympy.Symbol]:

@@ -12,6 +12,7 @@ from ..dialects import expr
 from ..dialects.aten import lookup
 from ..dialects.expr import Dim
 from ..dialects.prims import Number
+from ..dialects.symbol_kinds import SIGNED, symbol_kind
 from ..dialects.tensor import HALVES
 from .decomposition import Call, rule
 from .decompositions_views import dims_of
@@ -155,7 +156,7 @@ def _fits(call: Call, values: Value, shape: Sequence[Dim]) -> bool:
 
 def _is_several(size: Dim) -> bool:
     """Whether a size that is not the number 1 never is 1: torch has symbols of arguments stand for 2 and more."""
-    return isinstance(size, int) or (isinstance(size, sympy.Symbol) and size.name[0] not in "un")
+    return isinstance(size, int) or (isinstance(size, sympy.Symbol) and symbol_kind(size.name) not in SIGNED)
 
 
 def _masked_put(call: Call, x: Value, mask: Value, values: Value, accumulate: bool) -> Any:

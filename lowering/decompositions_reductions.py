@@ -16,6 +16,7 @@ from ..dialects import expr, prims
 from ..dialects.aten import lookup
 from ..dialects.expr import Dim
 from ..dialects.prims import Number
+from ..dialects.symbol_kinds import Kind, symbol_kind
 from ..dialects.tensor import TensorType
 from .decomposition import Call, rule
 from .prims_builder import Value
@@ -115,7 +116,7 @@ def _assert_not_empty(call: Call, x: Value, dims: Sequence[int]) -> None:
     assertion = lookup("aten._assert_scalar")
     assert assertion is not None
     for size in (x.shape[d] for d in dims):
-        if any(s.name.startswith("u") for s in expr.symbols(size)):
+        if any(symbol_kind(s.name) is Kind.DATA for s in expr.symbols(size)):
             message = f"{call.op.name.removeprefix('aten.')}: Expected reduction dim to have non-zero size."
             call.b.ops.append(assertion.call([sympy.Ge(cast(Any, size), 1), message], [], call.op.location))
 

@@ -10,6 +10,7 @@ import sympy
 from ..dialects import expr, prims
 from ..dialects.aten import lookup
 from ..dialects.expr import Dim
+from ..dialects.symbol_kinds import Kind, symbol_kind
 from ..dialects.tensor import TensorType, itemsize
 from .decomposition import Call, rule, view
 from .prims_builder import Builder, Value
@@ -197,7 +198,7 @@ def _slice(call: Call, x: Value, dim: int, start: Dim | None, end: Dim | None, s
 
 def _is_from_data(*numbers: Dim | None) -> bool:
     """Whether symbols are in numbers that are read from data."""
-    return any(s.name.startswith("u") for n in numbers if n is not None for s in expr.symbols(n))
+    return any(symbol_kind(s.name) is Kind.DATA for n in numbers if n is not None for s in expr.symbols(n))
 
 
 @view("aten.narrow", "aten.narrow.Tensor")

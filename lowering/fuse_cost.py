@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from ..dialects import expr
 from ..dialects.expr import Dim
 from ..dialects.loop import LoopDim
+from ..dialects.symbol_kinds import INTEGERS, symbol_kind
 from ..dialects.tensor import itemsize
 from .fuse_graph import Node, Read, tensor_type
 
@@ -87,7 +88,10 @@ class Hints:
         n = self._known.get(e)
         if n is None:
             # a part of a dim is taken for the first one: its bounds have the dim that counts parts
-            values = {s.name: self.values.get(s.name, self.DEFAULT * (s.name[0] in "sun")) for s in expr.symbols(e)}
+            values = {
+                s.name: self.values.get(s.name, self.DEFAULT * (symbol_kind(s.name) in INTEGERS))
+                for s in expr.symbols(e)
+            }
             n = self._known[e] = max(0, int(expr.evaluate(e, values)))
         return n
 

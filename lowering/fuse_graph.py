@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ..dialects import expr
 from ..dialects.expr import Dim
 from ..dialects.loop import SORT, AssertOp, FnOp, LoadOp, LoopDim, NestOp, ScatterOp, YieldAtOp
+from ..dialects.symbol_kinds import Kind, symbol_kind
 from ..dialects.tensor import TensorType
 from .contraction import contraction_of_nest
 
@@ -59,7 +60,7 @@ def op_cost(op: Operation) -> int:
 
 def is_index_operand(s: sympy.Symbol) -> bool:
     """Whether a symbol stands for an index that is read from memory (`v0`, `v1`, …)."""
-    return s.name[0] == "v" and s.name[1:].isdigit()
+    return symbol_kind(s.name) is Kind.INDEX
 
 
 @dataclass(frozen=True, slots=True)

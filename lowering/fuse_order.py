@@ -13,6 +13,7 @@ from ..dialects.aliasing import written
 from ..dialects.aten import AtenOp
 from ..dialects.flow import CallOp, FlowOp, all_ops
 from ..dialects.loop import NestOp, ScatterOp, ViewOp
+from ..dialects.symbol_kinds import FOUND, symbol_kind
 from ..dialects.verify_program import size_names
 from .fuse_graph import Node
 from .fuse_groups import Cluster
@@ -140,7 +141,7 @@ def _places(needed: Mapping[Cluster, set[Cluster]], users: Mapping[Cluster, list
 def _given(ops: list[Operation]) -> dict[str, int]:
     """The sizes that are read from data, each with the position of the op that does."""
     found: dict[str, int] = {}
-    if not any(s[0] in "uz" for o in ops for r in o.results for s in size_names(r.type)):
+    if not any(symbol_kind(s) in FOUND for o in ops for r in o.results for s in size_names(r.type)):
         return found
     seen: set[str] = set()
     for i, o in enumerate(ops):

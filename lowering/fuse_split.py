@@ -21,6 +21,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ..dialects import expr
 from ..dialects.expr import Dim
 from ..dialects.loop import DimsAttr, IndexAttr, IndexOp, LoadOp, LoopDim, NestOp, YieldOp
+from ..dialects.symbol_kinds import SIGNED, symbol_kind
 from ..dialects.tensor import TensorType, is_float, itemsize
 from .contraction import contraction_of_nest
 from .fuse_cost import Hints, Machine
@@ -148,7 +149,7 @@ def _is_short(o: NestOp, hints: Hints) -> bool:
 def _is_some(d: LoopDim) -> bool:
     """Whether a dim surely has elements: torch has symbols of arguments stand for 2 and more."""
     n = d.extent
-    return n > 0 if isinstance(n, int) else isinstance(n, sympy.Symbol) and n.name[0] not in "un"
+    return n > 0 if isinstance(n, int) else isinstance(n, sympy.Symbol) and symbol_kind(n.name) not in SIGNED
 
 
 def _first(o: NestOp, t: TensorType) -> NestOp:

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from ..dialects import expr
 from ..dialects.expr import Dim
 from ..dialects.loop import IndexAttr, LoadOp, PredAttr, ScatterOp
+from ..dialects.symbol_kinds import PROGRAM, symbol_kind
 from .fuse_graph import Binding, Node, tensor_type
 from .fuse_plan import Plan
 
@@ -22,7 +23,7 @@ def symbols_of(plan: Plan, absorbed: Mapping[SSAValue, Node]) -> list[Any]:
         for d in dims:
             if not isinstance(d, int):
                 names = sorted(expr.symbols(d), key=lambda s: (s.name[0], len(s.name), s.name))
-                found.update((s, None) for s in names if s.name[0] in "sunz" and s.name[1:].isdigit())
+                found.update((s, None) for s in names if symbol_kind(s.name) in PROGRAM)
 
     seen: set[Node] = set()
 
@@ -60,7 +61,7 @@ def canonical_sizes(symbols: list[Any]) -> Binding:
     renamed: Binding = {}
     counts: dict[str, int] = {}
     for s in symbols:
-        kind = s.name[0]
+        kind = symbol_kind(s.name).value
         renamed[s] = expr.symbol(f"{kind}{counts.get(kind, 0)}")
         counts[kind] = counts.get(kind, 0) + 1
     return renamed if any(a is not b for a, b in renamed.items()) else {}

@@ -15,6 +15,7 @@ import sympy
 from ..dialects import expr
 from ..dialects.expr import Dim
 from ..dialects.loop import LoopDim
+from ..dialects.symbol_kinds import PROGRAM, symbol_kind
 from .index_polynomial import (
     ONE,
     Monomial,
@@ -228,7 +229,7 @@ class Bounds:
         """Whether an atom depends on a dim or on an index operand."""
         known = self._moving.get(a)
         if known is None:
-            known = any(s in self.dims or s.name[0] not in "sunz" for s in a.free_symbols)
+            known = any(s in self.dims or symbol_kind(s.name) not in PROGRAM for s in a.free_symbols)
             self._moving[a] = known
         return known
 

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import sympy
 
+from ..dialects.symbol_kinds import SIGNED, symbol_kind
+
 _DIVISIONS: Final = frozenset({"FloorDiv", "CleanDiv", "Mod", "PythonMod", "ModularIndexing"})
 _CODED: Final = _DIVISIONS | {"Max", "Min"}
 """The functions of sizes that kernels have code for: divisions by what is not negative."""
@@ -35,7 +37,7 @@ def has_code(e: Any) -> bool:
 def may_be_negative(divisor: Any) -> bool:
     """Whether a divisor is made of numbers that may be: sizes, and what is made of them, are not."""
     return divisor.is_nonnegative is not True and (
-        divisor.is_negative is True or any(s.name[0] in "un" for s in divisor.free_symbols)
+        divisor.is_negative is True or any(symbol_kind(s.name) in SIGNED for s in divisor.free_symbols)
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 import sympy
 
 from lamella.dialects import expr
+from lamella.dialects.symbol_kinds import SIGNED, Kind, symbol_kind
 
 S, U = expr.symbol("s0"), expr.symbol("u0")
 
@@ -40,3 +41,17 @@ def test_sums_that_are_made_as_they_are_are_sympys(start: Any, count: int) -> No
     assert expr.distance(start, end) == count and isinstance(expr.distance(start, end), int)
     assert expr.distance(0, end) == end
     assert expr.distance(start, sympy.Min(end, U)) == sympy.Min(end, U) - start
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(("s77", Kind.SIZE), ("n0", Kind.NUMBER), ("u1", Kind.DATA), ("z0", Kind.FLOAT), ("zf3", Kind.FLOAT)),
+        *(("zuf3", Kind.FLOAT), ("v0", Kind.INDEX), ("d0", Kind.DIM), ("z", Kind.DIM), ("step0", Kind.DIM)),
+    ],
+)
+def test_names_say_what_symbols_stand_for(name: str, kind: Kind) -> None:
+    symbol = expr.symbol(name)
+    assert symbol_kind(name) is kind
+    assert symbol.is_integer is (None if kind is Kind.FLOAT else True)
+    assert symbol.is_nonnegative is (None if kind in SIGNED | {Kind.FLOAT} else True)
