@@ -123,6 +123,12 @@ def _convert(op: prims.ConvertOp, operands: Sequence[Tensor], env: Environment) 
     return (operands[0].to(result.dtype) if overlaps else result.copy_(operands[0]),)
 
 
+def _checked(op: prims.CheckedOp, operands: Sequence[Tensor], env: Environment) -> tuple[Tensor]:
+    if not operands[0].all():
+        raise error(op.message.data)
+    return (operands[1],)
+
+
 def _bitcast(op: prims.BitcastOp, operands: Sequence[Tensor], env: Environment) -> tuple[Tensor]:
     return (operands[0].view(_dtype(op.result)),)
 
@@ -282,6 +288,7 @@ def _dot(op: prims.DotOp, operands: Sequence[Tensor], env: Environment) -> tuple
 
 HANDLERS: Final[dict[type[prims.PrimsOp], Handler]] = {
     **{op: _elementwise(function) for op, function in ELEMENTWISE.items()},
+    prims.CheckedOp: _checked,
     prims.ConvertOp: _convert,
     prims.BitcastOp: _bitcast,
     prims.FullOp: _full,

@@ -55,6 +55,7 @@ from .prims_binary import (
 from .prims_elementwise import (
     BinaryOp,
     BitcastOp,
+    CheckedOp,
     CompareOp,
     ConvertOp,
     ElementwiseOp,
@@ -151,6 +152,7 @@ __all__ = [
     "BroadcastOp",
     "CatOp",
     "CeilOp",
+    "CheckedOp",
     "CompareOp",
     "ConvertOp",
     "CopysignOp",

@@ -9,12 +9,12 @@ from __future__ import annotations
 from abc import ABC
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import UnitAttr
+from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
-from .prims_base import FLAG, SCALAR, PrimsOp, Scalar
+from .prims_base import FLAG, SCALAR, STRING, PrimsOp, Scalar
 from .tensor import HALVES, TensorType, is_complex, is_float, is_integer, itemsize
 
 FLOAT, INTEGER, BOOL, NUMBER, ANY = "floats", "integers", "i1", "numbers", "any dtype"
@@ -136,6 +136,31 @@ class SelectOp(ElementwiseOp):
         cls, condition: SSAValue, on_true: SSAValue, on_false: SSAValue, result_type: TensorType | None = None
     ) -> Self:
         return cls.create(operands=(condition, on_true, on_false), result_types=(result_type or on_true.type,))
+
+
+@irdl_op_definition
+class CheckedOp(ElementwiseOp):
+    """result = a; raises what `message` says (raised.py) where the condition, which is i1, does not hold."""
+
+    name = "prims.checked"
+    ACCEPTS: ClassVar[str] = ANY
+    FIELDS: ClassVar = {"message": STRING}
+    message = prop_def(StringAttr)
+    condition = operand_def(TensorType)
+    operand = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def verify_(self) -> None:
+        condition, result = self.tensor(self._operands[0]), self.tensor(self.results[0])
+        self.expect_dtype("a condition", condition, "i1")
+        self.expect_shape("a condition", condition, result.shape)
+        self.verify_elementwise(self._operands[1:])
+        self.expect_dtype("a result", result, self.tensor(self._operands[1]).dtype)
+
+    @classmethod
+    def make(cls, condition: SSAValue, operand: SSAValue, message: str) -> Self:
+        properties = {"message": StringAttr(message)}
+        return cls.create(operands=(condition, operand), result_types=(operand.type,), properties=properties)
 
 
 @irdl_op_definition

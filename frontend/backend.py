@@ -24,6 +24,7 @@ from .forward_mode import guarded_forward_mode
 from .freezing import mark_frozen, module_state
 from .module_names import module_name
 from .outputs import OutputRecipe
+from .results_given import check_results_given
 from .second_derivatives import twice_differentiable
 from .timing import table, timed, with_rest
 from .torch_compat import (
@@ -162,6 +163,7 @@ class Backend:
 
         count, self.parting = self.graphs, False
         try:
+            check_results_given(graph)
             if not self.cacheable:
                 return entry(compile, graph.forward, example_inputs)
             # What AOTAutograd's key must contain beside the graph: the compiler, what it was asked for, and what was

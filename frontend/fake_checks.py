@@ -92,6 +92,19 @@ def _check_steps(given: dict[str, Any]) -> None:
             raise RuntimeError(f"{name} should be greater than zero, but got {given[name]}")
 
 
+def _check_convolution(given: dict[str, Any]) -> None:
+    _check_steps(given)
+    if given["transposed"]:
+        for extra, stride, dilation in zip(given["output_padding"], given["stride"], given["dilation"], strict=False):
+            if not (guard_or_true(extra < stride) or guard_or_true(extra < dilation)):
+                raise RuntimeError(f"output padding must be smaller than stride or dilation, but got {extra}")
+
+
+def _check_boundaries(given: dict[str, Any]) -> None:
+    if given["boundaries"].dim() != 1:
+        raise RuntimeError("boundaries tensor must be 1 dimension")
+
+
 _SIZES: dict[Any, Check] = {
     **dict.fromkeys(
         (
@@ -104,7 +117,7 @@ _SIZES: dict[Any, Check] = {
         _check_dim,
     ),
     _aten.constant_pad_nd.default: _check_padding,
-    _aten.convolution.default: _check_steps,
+    _aten.convolution.default: _check_convolution,
     _aten.slice_scatter.default: _part_by(_aten.slice.Tensor),
     _aten.select_scatter.default: _part_by(_aten.select.int),
     _aten.diagonal_scatter.default: _part_by(_aten.diagonal.default),
@@ -246,6 +259,31 @@ def _check_range(given: dict[str, Any]) -> None:
         raise RuntimeError(f"uniform_ expects a range [from, to), but got from={low} and to={high}")
 
 
+def _check_beta(given: dict[str, Any]) -> None:
+    if not guard_or_true(given.get("beta", 1.0) >= 0):
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+
+
+def _check_order(given: dict[str, Any]) -> None:
+    if not guard_or_true(given["p"] >= 1):
+        raise RuntimeError("p has to be greater than or equal to 1")
+
+
+def _check_summed(given: dict[str, Any]) -> None:
+    """Sums along a dim are of numbers."""
+    if given.get("dtype") is torch.bool:
+        raise RuntimeError("not implemented for 'Bool'")
+
+
+def _check_limits(given: dict[str, Any]) -> None:
+    """Truth values have no limits that are truth values; a limit that is a tensor alone is a maximum or minimum."""
+    limits = [x for name in ("min", "max") if (x := given.get(name)) is not None]
+    if len(limits) == 1 and isinstance(limits[0], torch.Tensor):
+        return
+    if all(isinstance(x, bool) or getattr(x, "dtype", None) is torch.bool for x in (given["self"], *limits)):
+        raise RuntimeError("not implemented for 'Bool'")
+
+
 _TARGET = _index("target", torch.int64, torch.uint8)
 
 _DTYPES: dict[Any, Check] = {
@@ -303,7 +341,7 @@ _DTYPES: dict[Any, Check] = {
     _aten.sub.Tensor: _all(_check_scale, _check_difference),
     **dict.fromkeys((_aten.sub.Scalar, _aten.rsub.Tensor, _aten.rsub.Scalar), _check_difference),
     **dict.fromkeys((_aten.bitwise_and.Tensor, _aten.bitwise_or.Tensor), _not(_is_float, "self", "other")),
-    _aten.bucketize.Tensor: _not(_is_bool, "self", "boundaries"),
+    _aten.bucketize.Tensor: _all(_not(_is_bool, "self", "boundaries"), _check_boundaries),
     **dict.fromkeys(
         (
             _aten.ceil.default,
@@ -316,6 +354,7 @@ _DTYPES: dict[Any, Check] = {
             _aten.nanmedian.dim,
             _aten.hardswish.default,
             _aten.hardsigmoid.default,
+            _aten.abs.default,
         ),
         _on_cpus(_not(_is_bool, "self")),
     ),
@@ -338,6 +377,19 @@ _DTYPES: dict[Any, Check] = {
     ),
     **dict.fromkeys((_aten.bernoulli.p, _aten.native_dropout.default), _check_probability),
     _aten.uniform.default: _check_range,
+    _aten.smooth_l1_loss.default: _check_beta,
+    _aten.mvlgamma.default: _check_order,
+    **dict.fromkeys(
+        (
+            _aten.clamp.default,
+            _aten.clamp.Tensor,
+            _aten.clamp_min.default,
+            _aten.clamp_max.default,
+        ),
+        _on_cpus(_check_limits),
+    ),
+    **dict.fromkeys((_aten.cumsum.default, _aten.cumprod.default), _check_summed),
+    **dict.fromkeys((_aten.argmax.default, _aten.argmin.default), _not(_is_bool, "self")),
     _aten.igamma.default: _not(_is_integer, "self", "other"),
     _aten.igammac.default: _not(_is_integer, "self", "other"),
     _aten.gcd.default: _not(_is_not_integer, "self"),

@@ -259,7 +259,7 @@ _LAYOUTS: dict[str, Layout] = {
     ),
     "ldexp": _by(lambda g: torch.mul(g["self"], torch.pow(2.0, g["other"]))),
     "native_dropout_backward": _by(lambda g: g["grad_output"] * g["mask"] * 2.0),
-    "isinf": _by(lambda g: torch.abs(g["self"]) == 1.0),
+    "isinf": _by(lambda g: g["self"] == 1.0 if g["self"].dtype == torch.bool else torch.abs(g["self"]) == 1.0),
     "binary_cross_entropy_with_logits": _as("target"),
     "soft_margin_loss": _by(lambda g: torch.neg(g["self"])),
     "soft_margin_loss_backward": _by(lambda g: torch.mul(g["target"], torch.mul(torch.neg(g["target"]), g["self"]))),

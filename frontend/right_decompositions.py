@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch._C import DispatchKey
 from torch._prims_common import suggest_memory_format
+from torch.fx.experimental.symbolic_shapes import guard_or_true
 
 from .fake_images import in_format
 from .fake_strides import in_order, is_same
@@ -46,13 +47,40 @@ def _max_pool1d(input: Tensor, *args: Any, **keywords: Any) -> Tensor:
     result = _aten.max_pool1d.default._op_dk(_COMPOSITE, input, *args, **keywords)
     if input.device.type != "cpu" or (input.requires_grad and torch.is_grad_enabled()):
         return result
+    if not input.is_floating_point():
+        raise RuntimeError("not implemented for a dtype")
     return _formatted(result, in_order(result.shape), torch.contiguous_format)
 
 
 def _one_hot(self: Tensor, num_classes: int = -1) -> Tensor:
-    """ATen's `one_hot` writes ones in zeros; where it is traced it compares, and the result lies as the classes do."""
+    """ATen's `one_hot` writes ones in zeros; where it is traced it compares, also classes that there are none of, and
+    the result lies as the classes do.
+    """
+    if num_classes != -1:
+        classes = torch.arange(num_classes, device=self.device, dtype=self.dtype)
+        self = classes.gather(0, self.reshape(-1)).reshape(self.shape)
     result = _aten.one_hot.default._op_dk(_COMPOSITE, self, num_classes)
     return _formatted(result, in_order(result.shape), torch.contiguous_format)
+
+
+def _dropout(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """What is no probability raises also where nothing is dropped."""
+
+    def decomposition(input: Tensor, p: float, train: bool | None) -> Tensor:
+        if not (guard_or_true(p >= 0) and guard_or_true(p <= 1)):
+            raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
+        return kernel(input, p, train)
+
+    return decomposition
+
+
+def _of_floats(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def decomposition(input: Tensor, *args: Any, **keywords: Any) -> Tensor:
+        if not input.is_floating_point():
+            raise RuntimeError("not implemented for a dtype")
+        return kernel(input, *args, **keywords)
+
+    return decomposition
 
 
 def _margin_loss(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -121,6 +149,8 @@ _WRAPPERS: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys(_both(_NEAREST), _in_format),
     **{operator: _mixed(operator) for operator in _both(_MIXED)},
     _aten.multi_margin_loss.default: _margin_loss,
+    _aten.dropout.default: _dropout,
+    _aten.hardshrink.default: _of_floats,
 }
 """Of what torch says, where that needs little more."""
 

@@ -76,6 +76,7 @@ def soft_margin_loss(call: Call, x: Value, target: Value, reduction: int) -> Val
 def binary_cross_entropy(call: Call, x: Value, target: Value, weight: Value | None, reduction: int) -> Value:
     """(target - 1) * log(1 - x) - target * log(x), the logarithms not below -100."""
     x, target = x.opmath(), target.opmath()
+    x = x.checked((x >= 0.0) & (x <= 1.0), "RuntimeError: all elements of input should be between 0 and 1")
     loss = (target - 1.0) * (-x).log1p().maximum(-100.0) - target * x.log().maximum(-100.0)
     return reduced(loss if weight is None else loss * weight.opmath(), reduction)
 

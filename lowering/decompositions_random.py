@@ -107,9 +107,10 @@ def integers_below(call: Call, size: int | Any) -> Value:
 
 
 def bernoulli_of(call: Call, p: Value | float) -> Value:
-    """True with probability p: of a number, the nearest multiple of 2^-32."""
+    """True with probability p: of a number, the nearest multiple of 2^-32. Numbers of data are checked."""
     if isinstance(p, Value):
         p = p.opmath()
+        p = p.checked((p >= 0.0) & (p <= 1.0), "RuntimeError: Expected p_in >= 0 && p_in <= 1 to be true")
         return uniform_of(call, p.dtype) < p
     (word,) = bits(call, 32)
     limit = round(p * 2.0**32) - (1 << 31)
@@ -152,7 +153,10 @@ def normal_tensors(call: Call, mean: Value | float, std: Value | float, generato
     """mean + std z."""
     t = call.type
     z = normal_of(call, t.dtype)
-    scaled = z * (std.to(z.dtype) if isinstance(std, Value) else std)
+    if isinstance(std, Value):
+        std = std.to(z.dtype)
+        std = std.checked(std >= 0.0, "RuntimeError: normal expects all elements of std >= 0.0")
+    scaled = z * std
     return scaled + (mean.to(z.dtype) if isinstance(mean, Value) else mean)
 
 

@@ -393,6 +393,10 @@ class Value:
     def trunc(self) -> Value:
         return self.unary(prims.TruncOp.make)
 
+    def checked(self, condition: Value, message: str) -> Value:
+        """This value; raises what the message says where the condition does not hold."""
+        return self.b.add(prims.CheckedOp.make(condition.expand(self.shape).ssa, self.ssa, message))
+
     def isnan(self) -> Value:
         return self.unary(prims.IsnanOp.make)
 

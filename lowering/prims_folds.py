@@ -271,6 +271,12 @@ def fold_select(op: prims.SelectOp, f: Folder) -> SSAValue | None:
     return op.on_false if condition is False else None
 
 
+@fold(prims.CheckedOp)
+def fold_checked(op: prims.CheckedOp, f: Folder) -> SSAValue | None:
+    """x where true holds = x."""
+    return op.operand if constant(op.condition) is True else None
+
+
 @fold(prims.LtOp)
 def fold_lt(op: prims.LtOp, f: Folder) -> SSAValue | None:
     """n < 0 = false for n that is never negative, such as an index."""

@@ -209,6 +209,9 @@ def scalar(b: Body, op: prims.PrimsOp, operands: Sequence[SSAValue]) -> SSAValue
         return b.convert(operands[0], source, target)
     if isinstance(op, prims.BitcastOp):
         return _bitcast(b, operands[0], source, target)
+    if isinstance(op, prims.CheckedOp):
+        b.check(operands[0], op.message.data)
+        return operands[1]
     column = SCALAR[type(op)][dtype_class(source)]
     if column is None or (not is_computable(source) and not isinstance(op, prims.SelectOp)):
         b.reject(source)

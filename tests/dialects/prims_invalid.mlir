@@ -367,6 +367,15 @@ func.func @main(%x: !sym.t<[4], f32>) {
 // -----
 
 // a bad expression
+// a condition that is checked
+func.func @main(%x: !sym.t<[4], f32>) {
+  // expected-error@+1 {{expected a condition of dtype i1, got f32}}
+  %r = prims.checked %x, %x {message = "no"} : !sym.t<[4], f32>
+  func.return
+}
+
+// -----
+
 func.func @main(%x: !sym.t<[4], f32>) {
   // expected-error@+1 {{malformed attributes of prims.flip}}
   %r = prims.flip %x {dims = [d0 +]} : !sym.t<[4], f32>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -53,6 +54,22 @@ WRONG: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "sort along no dim": (lambda x: x.sort(-3).values, (X,)),
     "a row of no dim": (lambda x: x.select(-3, 0) * 2, (X,)),
     "dilation by 0": (lambda x: F.conv1d(x, x[:, :, None], dilation=0), (X[None, :3],)),
+    "abs of truth values": (torch.abs, (MASK,)),
+    "softsign of truth values": (F.softsign, (MASK,)),
+    "hardshrink of integers": (F.hardshrink, (WHOLE,)),
+    "max_pool1d of integers": (lambda x: F.max_pool1d(x, 2), (WHOLE,)),
+    "limits of truth values": (lambda m: m.clamp(m, m), (MASK,)),
+    "sums that are truth values": (lambda x: x.cumsum(0, dtype=torch.bool), (X,)),
+    "the largest truth value": (lambda m: m.argmax(0), (MASK,)),
+    "boundaries of two dims": (lambda x: torch.bucketize(x, x), (X,)),
+    "mvlgamma of order 0": (lambda x: torch.mvlgamma(x, 0), (X,)),
+    "a negative beta": (lambda x: F.smooth_l1_loss(x, x + 1, beta=-1.0), (X,)),
+    "dropout by nan": (lambda x: torch.dropout(x, math.nan, False), (X,)),
+    "output padding of the stride": (lambda x: F.conv_transpose1d(x, x[:, None], output_padding=1), (X,)),
+    "aminmax to another dtype": (lambda x, y: torch.aminmax(x, out=(y, y + 1)), (X, X.double()[0, 0])),
+    "sort to another dtype": (lambda x, y, i: torch.sort(x, out=(y, i)), (X, X.double(), WHOLE.clone())),
+    "round to another dtype": (lambda x, y: torch.round(x, out=y), (X, X.double())),
+    "any to another dtype": (lambda x, y: torch.any(x, out=y), (X, X[0, 0].clone())),
     "gcd of floats": (torch.gcd, (X, X)),
     "topk of truth values": (lambda x: x.topk(2).values, (MASK,)),
     "negative powers": (lambda x: x**-1, (WHOLE,)),
@@ -119,6 +136,14 @@ RIGHT: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "multi_margin_loss": (lambda x, i: F.multi_margin_loss(x, i, weight=x[0]), (X[:2], I16.long())),
     "padding": (lambda x: F.pad(F.pad(x, (-3, 1, -1, -3)), ()), (X,)),
     "along a number": (lambda x: x[0, 0].softmax(-1) + x[0, 0].log_softmax(0) + x[0, 0].sort(-1).values, (X,)),
+    "results of another dtype": (lambda x: torch.add(x, 1, out=x.new_empty(4, 3, dtype=torch.float64)), (X,)),
+    "results": (lambda x: torch.amax(x, 0, out=x.new_empty(3)), (X,)),
+    "output padding": (
+        lambda x: F.conv_transpose1d(x, x[:, None, :3], stride=2, output_padding=1),
+        (X.t().contiguous(),),
+    ),
+    "limits": (lambda m: m.clamp(max=m), (MASK,)),
+    "no dropout": (lambda x: torch.dropout(x, 1.0, False) * 2, (X,)),
     "isinf of truth values": (torch.isinf, (MASK,)),
     "products": (lambda x, y: torch.addmm(x[0, 0], x, y.t()), (WHOLE, WHOLE)),
 }

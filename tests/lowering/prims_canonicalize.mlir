@@ -249,3 +249,13 @@ func.func @divided_by_number(%x: !sym.t<[4], i64>, %y: !sym.t<[4], i8>, %n: !sym
   %d = prims.rem %x, %zero {message = "RuntimeError: ZeroDivisionError"} : !sym.t<[4], i64>
   func.return %a, %b, %c, %d : !sym.t<[4], i64>, !sym.t<[4], i64>, !sym.t<[4], i8>, !sym.t<[4], i64>
 }
+
+// CHECK-LABEL: func.func @checked(
+// CHECK-NEXT: [[R:%\w+]] = prims.checked %c, %x {message = "no"} : !sym.t<[4], i1>, !sym.t<[4], f32> -> !sym.t<[4], f32>
+// CHECK-NEXT: func.return [[R]] : !sym.t<[4], f32>
+func.func @checked(%x: !sym.t<[4], f32>, %c: !sym.t<[4], i1>) -> !sym.t<[4], f32> {
+  %t = prims.full {value = true} : !sym.t<[4], i1>
+  %a = prims.checked %t, %x {message = "never"} : !sym.t<[4], i1>, !sym.t<[4], f32> -> !sym.t<[4], f32>
+  %r = prims.checked %c, %a {message = "no"} : !sym.t<[4], i1>, !sym.t<[4], f32> -> !sym.t<[4], f32>
+  func.return %r : !sym.t<[4], f32>
+}

@@ -103,3 +103,13 @@ func.func @divided(%x: !sym.t<[s0], i64>, %y: !sym.t<[s0], i64>) -> !sym.t<[s0],
   %r = prims.rem %x, %y {message = "RuntimeError: ZeroDivisionError"} : !sym.t<[s0], i64>
   func.return %r : !sym.t<[s0], i64>
 }
+
+// CHECK-LABEL: func.func @checked(
+// CHECK:      [[C:%\w+]] = loop.load {{.*}} i1>
+// CHECK-NEXT: [[X:%\w+]] = loop.load {{.*}} f32>
+// CHECK-NEXT: loop.assert [[C]], "no"
+// CHECK-NEXT: loop.yield [[X]]
+func.func @checked(%c: !sym.t<[s0], i1>, %x: !sym.t<[s0], f32>) -> !sym.t<[s0], f32> {
+  %r = prims.checked %c, %x {message = "no"} : !sym.t<[s0], i1>, !sym.t<[s0], f32> -> !sym.t<[s0], f32>
+  func.return %r : !sym.t<[s0], f32>
+}

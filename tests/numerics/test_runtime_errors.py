@@ -112,3 +112,27 @@ def test_nothing_is_divided_by_zero() -> None:
     compiled = lamella.compile(lambda x, y: (x // y, (x % y).sum(0)), fullgraph=True)
     x, y = torch.zeros(0, 3, dtype=torch.int64), torch.tensor(0)
     assert [r.tolist() for r in compiled(x, y)] == [[], [0, 0, 0]]
+
+
+NUMBERS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
+    "bernoulli": (torch.bernoulli, 1.5),
+    "bernoulli of nan": (torch.bernoulli, float("nan")),
+    "bernoulli_": (lambda x: torch.empty(100).bernoulli_(x), -0.5),
+    "normal": (lambda x: torch.normal(0.0, x), -0.5),
+    "normal around numbers": (lambda x: torch.normal(x, x.unsqueeze(1)), float("nan")),
+    "binary_cross_entropy": (lambda x: F.binary_cross_entropy(x, x), 1.5),
+    "one_hot": (lambda x: F.one_hot(x.long(), 1), 1.0),
+    "one_hot below": (lambda x: F.one_hot(x.long(), 1) * 2, -1.0),
+    "a part": (lambda x: torch.bernoulli(x)[:2], -1.0),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_are_none_of_it(name: str) -> None:
+    f, wrong = NUMBERS[name]
+    compiled, x = lamella.compile(f, fullgraph=True), torch.full((100,), 0.25)
+    assert compiled(x).shape == f(x).shape
+    x[-1] = wrong
+    for call in (f, compiled):
+        with pytest.raises(RuntimeError):
+            call(x)
