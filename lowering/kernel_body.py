@@ -55,6 +55,8 @@ class Side:
     index: dict[sympy.Symbol, Num]
     pointers: dict[SSAValue, SSAValue]
     values: dict[SSAValue, Value] = field(default_factory=dict)
+    ahead: dict[LoadOp, Num] = field(default_factory=dict)
+    """Of loads that ask for the next point's row: how many bytes away that is, or which row it is of one looked up."""
 
 
 class KernelBody:
@@ -85,7 +87,7 @@ class KernelBody:
         self.lanes: Lanes | None = None
         self.scans: dict[ScanOp | SortOp, list[SSAValue]] = {}
         self.has_nontemporal = False
-        self.rows_ahead: dict[LoadOp, SSAValue] = {}
+        self.rows_ahead: dict[LoadOp, Num] = {}
 
     # ------------------------------------------------------------------------------------------------------- ops
 
@@ -115,6 +117,7 @@ class KernelBody:
     def take(self, side: Side) -> None:
         """What follows is made for a point."""
         self.index, self.pointers, self.values = side.index, side.pointers, side.values
+        self.rows_ahead = side.ahead
 
     def _scalar(self, op: Operation) -> Value:
         operands = [self.values[v] for v in op.operands]
@@ -281,11 +284,11 @@ class KernelBody:
         if distance is not None:
             return self.bytes(distance)
         row = self.rows_ahead.get(op) if isinstance(op, LoadOp) else None
-        if row is None:
-            return None
+        if row is None or not op.indices:
+            return row
         source, chosen = cast(TensorType, cast(LoadOp, op).source.type), self.operand(op.indices[0], 0)
         step = evaluate(self.b, cast(Any, stride(op, expr.symbol("v0"))), self.index)
-        return self.b.index_mul(self.b.sub(row, chosen), self.b.index_mul(step, itemsize(source.dtype)))
+        return self.b.index_mul(self.b.index_sub(row, chosen), self.b.index_mul(step, itemsize(source.dtype)))
 
     def bytes(self, ahead: Attribute) -> Num:
         """A number of bytes as a schedule gives it."""

@@ -33,13 +33,15 @@ from xdsl.ir import Attribute, Block, SSAValue
 from ..dialects import llvm_ext
 from ..dialects.expr import Dim
 from ..dialects.llvm_ext import PTR
-from ..dialects.loop import IndexAttr, KernelOp, LoadOp, ScratchOp, StoreOp, body_ops
+from ..dialects.loop import IndexAttr, KernelOp, LoadOp, LoopDim, ScratchOp, StoreOp, body_ops
 from ..dialects.tensor import itemsize
 from .address import evaluate
 from .halves_apart import only_bf16
 from .kernel_body import KernelBody, Side
 from .llvm_builder import FunctionBuilder, Num
 from .llvm_properties import address_of
+from .schedule_access import stride
+from .schedule_dims import bytes_of
 from .schedule_kernel import GRAIN, whole_work
 from .schedule_memory import chosen_before
 
@@ -185,26 +187,28 @@ def _grid(
             body.index[d.symbol] = b.index_add(n, start)
         return _count_on(b, carried, extents)
 
-    gathers = [o for o in body_ops(kernel.body) if isinstance(o, LoadOp) and "next" in o.attributes]
+    asking = [o for o in body_ops(kernel.body) if isinstance(o, LoadOp) and "next" in o.attributes]
 
-    def ask_for_next(i: Num, carried: Sequence[SSAValue], following: Sequence[SSAValue]) -> None:
-        """Finds the rows that the next point, or the last one again, is to read."""
-        more = b.icmp("slt", b.number(b.index_add(i, 1)), hi)
-        counts = (carried, following) if len(dims) > 1 else ([b.number(i)], [b.number(b.index_add(i, 1))])
-        side = Side(dict(body.index), body.pointers)
-        for d, n, later, start in zip(dims, *counts, starts, strict=True):
-            side.index[d.symbol] = b.index_add(b.select(more, later, n), start)
-        here = Side(body.index, body.pointers, body.values)
-        body.take(side)
-        for op in gathers:
-            body.run(o for o in chosen_before(op, kernel) or () if o.results[0] not in side.values)
-            body.rows_ahead[op] = body.operand(op.indices[0], 0)
+    def ask_for(i: Num, counts: Sequence[SSAValue], here: Side) -> list[SSAValue]:
+        """Finds the rows that point `i` is to read, or the point at hand where there is none; the counts after `i`."""
+        more = b.icmp("slt", b.number(i), hi)
+        later = Side(dict(here.index), here.pointers)
+        for d, n, start in zip(dims, counts if len(dims) > 1 else [b.number(i)], starts, strict=True):
+            later.index[d.symbol] = b.select(more, b.number(b.index_add(n, start)), b.number(here.index[d.symbol]))
+        body.take(later)
+        for op in asking:
+            if op.indices:
+                body.run(o for o in chosen_before(op, kernel) or () if o.results[0] not in later.values)
+                here.ahead[op] = body.operand(op.indices[0], 0)
+            else:
+                here.ahead[op] = _between(b, op, dims, here.index, later.index)
         body.take(here)
+        return _count_on(b, counts, extents)
 
     def one(i: Num, carried: Sequence[SSAValue]) -> list[SSAValue]:
         following = enter(i, carried)
-        if gathers and dims:
-            ask_for_next(i, carried, following)
+        if asking and dims:
+            ask_for(b.index_add(i, 1), following, Side(body.index, body.pointers, body.values))
         body.block(kernel.body.block)
         b.location = kernel.location
         return following
@@ -214,6 +218,9 @@ def _grid(
         for k in range(count):
             carried = enter(b.index_add(i, k), carried)
             sides.append(Side(dict(body.index), buffers[k]))
+        counts: Sequence[SSAValue] = carried
+        for k, side in enumerate(sides if asking and dims else ()):
+            counts = ask_for(b.index_add(i, count + k), counts, side)
         body.side_by_side(kernel.body.block, sides)
         b.location = kernel.location
         return list(carried)
@@ -225,6 +232,17 @@ def _grid(
         carried = b.loop(lo, middle, count, carried, several)
         lo = middle
     b.loop(lo, hi, 1, carried, one)
+
+
+def _between(
+    b: FunctionBuilder, op: LoadOp, dims: Sequence[LoopDim], here: dict[Any, Num], later: dict[Any, Num]
+) -> Num:
+    """Bytes from what a load reads at one point of a grid to what it reads at another."""
+    total: Num = 0
+    for d in dims:
+        step = evaluate(b, cast(Dim, stride(op, d.symbol)), here)
+        total = b.index_add(total, b.index_mul(b.index_sub(later[d.symbol], here[d.symbol]), step))
+    return b.index_mul(total, bytes_of(op))
 
 
 def _decode(b: FunctionBuilder, n: SSAValue, extents: Sequence[Num]) -> list[SSAValue]:

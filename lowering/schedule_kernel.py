@@ -31,6 +31,7 @@ from .schedule_columns import column_dim, columns
 from .schedule_dims import best_dim, block_extent, blocked, bytes_of, move_into_loop, unit_weight
 from .schedule_halves import compare_halves, convert_bytes
 from .schedule_memory import memory
+from .schedule_order import order_points
 from .schedule_products import tile_product
 from .schedule_segments import segment
 from .schedule_sides import set_sides
@@ -78,6 +79,7 @@ def schedule_kernel(kernel: KernelOp, vectors: Vectors, machine: Machine, hints:
         if tiling is not None and tiling.copies is not None:
             _unroll_sums(loop, tiling.copies, tiling.column is not None)
     if tiling is None:
+        order_points(kernel, machine, hints)
         set_sides(kernel, hints)
     memory(kernel, machine, hints, tiling is not None)
     if tiling is None:

@@ -82,7 +82,10 @@ def memory(kernel: KernelOp, machine: Machine, hints: Hints, is_product: bool) -
                 first, last = readers[buffer][0], readers[buffer][-1]
                 row = None if first is last or is_product else _row_of_point(a, kernel, machine)
                 # the loop that is last to read a row asks for another one, and all find theirs in the cache
-                if row is None and loop is first:
+                if row is None and first is not last and not is_product and _rows_apart(a, loop, kernel, machine):
+                    if loop is last:
+                        a.attributes["next"] = UnitAttr()
+                elif row is None and loop is first:
                     _read_ahead(a, loop, kernel, far)
                 elif row is not None and loop is last:
                     _prefetch(a, row * -(-far // row) * sides)
@@ -109,6 +112,15 @@ def _row_of_point(a: LoadOp, kernel: KernelOp, machine: Machine) -> int | None:
     step = stride(a, kernel.grid[-1].symbol) if len(kernel.grid) else None
     row = step * bytes_of(a) if isinstance(step, int) else 0
     return row if 0 < row <= machine.l1 // 2 else None
+
+
+def _rows_apart(a: LoadOp, loop: ForOp, kernel: KernelOp, machine: Machine) -> bool:
+    """Whether points read short rows each, the next of which does not lie behind this one."""
+    row = expr.product(block_extent(d) for d in loop.dims)
+    if len(kernel.grid) < 2 or not isinstance(row, int) or row * bytes_of(a) > machine.l1 // 2:
+        return False
+    counting = {s for d in loop.dims for e in (d.lo, d.hi) for s in expr.symbols(e)}
+    return not any(d.symbol in counting or stride(a, d.symbol) is None for d in kernel.grid)
 
 
 def _reads_once(kernel: KernelOp, hints: Hints) -> bool:

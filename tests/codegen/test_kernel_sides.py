@@ -66,3 +66,30 @@ loop.kernel @k(%x: !sym.t<[s0, s1, 20], f32>) outs(%y: !sym.t<[s1, s0, 20], f32>
     y = torch.empty(shape[1], shape[0], 20)
     assert run(text, [x, y], list(shape)) == 0
     assert torch.equal(y, (x + x.sum(-1, keepdim=True)).transpose(0, 1))
+
+
+@pytest.mark.parametrize("sides", [1, 2])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (2, 4), (7, 1), (0, 3)])
+def test_rows_that_are_asked_for(sides: int, shape: tuple[int, int]) -> None:
+    """The next point's row is asked for, also where that is of another dim, or not there."""
+    text = f"""
+loop.kernel @k(%x: !sym.t<[s0, s1, 20], f32>, %p: !sym.t<[s1, 20], f32>) outs(%y: !sym.t<[s0, s1, 20], f32>) sizes [s0, s1] grid [d1 = s1, d0 = s0] attributes {{sides = {sides} : i64}} {{
+  %s = loop.for [d2 = 20] reduce [add] attributes {{vector = "d2", lanes = 8 : i64, unroll = 2 : i64}} {{
+    %1 = loop.load %x[d0, d1, d2] : !sym.t<[s0, s1, 20], f32>
+    loop.yield %1 : f32
+  }} : f32
+  loop.for [d2 = 20] attributes {{vector = "d2", lanes = 8 : i64, unroll = 1 : i64}} {{
+    %1 = loop.load %x[d0, d1, d2] attributes {{next}} : !sym.t<[s0, s1, 20], f32>
+    %2 = loop.load %p[d1, d2] attributes {{next}} : !sym.t<[s1, 20], f32>
+    %3 = arith.addf %1, %2 : f32
+    %4 = arith.addf %3, %s : f32
+    loop.store %4, %y[d0, d1, d2] : !sym.t<[s0, s1, 20], f32>
+    loop.yield
+  }}
+  loop.end
+}}
+"""
+    x, p = (torch.randint(-99, 99, (*sizes, 20)).float() for sizes in (shape, shape[1:]))
+    y = torch.empty(*shape, 20)
+    assert run(text, [x, p, y], list(shape)) == 0
+    assert torch.equal(y, x + p + x.sum(-1, keepdim=True))
