@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import torch
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from .aten import AtenOp
 from .flow import CallOp, FlowOp, IfOp, ScanOp, WhileStackOp, YieldOp
 from .host import ViewOp as HostViewOp
 from .loop import ViewOp
 from .tensor import TensorType
+
+OF_STORAGE = frozenset({"aten.as_strided", "aten.as_strided_", "aten.as_strided_copy", "aten.as_strided_scatter"})
+"""Operators whose offset is one in the storage of their input, wherever in it that begins. Of what an op makes that is
+no view, the storage is all of it and nothing else.
+"""
+
+
+def makes_storage(value: SSAValue) -> bool:
+    """Whether a value surely lies in storage of its own, from its beginning to its end."""
+    op = value.owner
+    if not isinstance(op, AtenOp) or not isinstance(value, OpResult) or op.schema.mutates:
+        return False
+    return not any(aliased(op, value.index))
 
 
 def sources(op: Operation, result: int) -> tuple[list[SSAValue], list[SSAValue]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
+import sympy
 import torch
 from torch.fx import Node
 
@@ -32,10 +33,30 @@ def of_storage(importer: Importer, node: Node, args: list[Bound]) -> None:
     root = _root(source)
     if root.op != "call_function":
         return
+    _check_seen_otherwise(root)
     offset = args[-1]
     args[0], args[-1] = importer.resolve(root), _offset(source) if offset is None else offset
     if root.target in SCATTERS:
         args[-1] = _inside(root, args[-3], args[-2], args[-1])
+
+
+def _check_seen_otherwise(root: Node) -> None:
+    """Of what is seen as another dtype, or as its conjugate, a value is made, which must be all that memory holds."""
+    memory = root
+    while (source := _source(memory)) is not None:
+        memory = source
+    if memory is root:
+        return
+    seen, whole = root.meta["val"], memory.meta["val"]
+    inside = expression(seen.storage_offset()) != 0 or _bytes(seen) != _bytes(whole)
+    if inside or memory.op != "call_function":
+        raise UnsupportedWhole(f"node {root.name}: as_strided sees what is around it")
+
+
+def _bytes(t: torch.Tensor) -> Any:
+    """How many bytes of memory an expression says that it spans."""
+    span = sum((expression(n) - 1) * expression(s) for n, s in zip(t.shape, t.stride(), strict=True))
+    return sympy.expand((span + 1) * t.itemsize)
 
 
 def _root(node: Node) -> Node:
@@ -46,16 +67,22 @@ def _root(node: Node) -> Node:
 
 def _viewed(node: Node) -> Node | None:
     """What it is a view of, if it counts elements as that does, and is a view here too."""
-    if not views_operand(node) or node.target in (aten._conj.default, aten._neg_view.default):
+    source = _source(node)
+    if source is None or node.target in (aten._conj.default, aten._neg_view.default):
         return None
-    source = node.all_input_nodes[0]
-    if node.target is operator.getitem:  # one of several views
-        if not views_operand(source):
-            return None
-        source = source.all_input_nodes[0]
     a, b = node.meta.get("val"), source.meta.get("val")
     same = isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and a.dtype == b.dtype
     return source if same else None
+
+
+def _source(node: Node) -> Node | None:
+    """What it is a view of."""
+    if not views_operand(node):
+        return None
+    source = node.all_input_nodes[0]
+    if node.target is not operator.getitem:
+        return source
+    return source.all_input_nodes[0] if views_operand(source) else None  # one of several views
 
 
 def _offset(node: Node) -> Any:

@@ -21,6 +21,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from ..dialects.aliasing import OF_STORAGE
 from ..dialects.flow import CallOp
 from ..dialects.verify_program import given_sizes, size_names
 from .aten_to_prims import remake
@@ -66,11 +67,13 @@ class _Replaced(dict[SSAValue, SSAValue]):
 def _outline(
     ops: list[Operation], group: Group, around: Block, name: str, moved: dict[SSAValue, SSAValue]
 ) -> FuncOp | None:
-    """Replace the windows of a group by calls of the function; None where it would not know its sizes. `moved` has
-    what replaces values.
+    """Replace the windows of a group by calls of the function; None where it would not know its sizes, or what is in
+    the storage of an argument. `moved` has what replaces values.
     """
     first = ops[group.starts[0] : group.starts[0] + group.length]
     outer = list(group.given[0])
+    if not all(_has_storage(op, first) for op in (*group.views, *first)):
+        return None
     sizes = _carriers([*group.views, *first], outer, around)
     if sizes is None:
         return None
@@ -107,6 +110,11 @@ def _outline(
             op.detach()
             op.erase(safe_erase=False)
     return function
+
+
+def _has_storage(op: Operation, window: list[Operation]) -> bool:
+    """Whether an op of a window counts from the beginning of no storage, or of one that is made there."""
+    return op.name not in OF_STORAGE or root(op.operands[0]).owner in window
 
 
 def _leaving(window: list[Operation], made: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:

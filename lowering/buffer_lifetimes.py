@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from ..dialects.aliasing import sources
+from ..dialects.aliasing import OF_STORAGE, sources
 from ..dialects.aten import AtenOp
 from ..dialects.flow import TERMINATORS
 from ..dialects.loop import LaunchOp
 from ..dialects.tensor import TensorType
 
-OF_STORAGE = frozenset({"aten.as_strided", "aten.as_strided_", "aten.as_strided_copy", "aten.as_strided_scatter"})
-"""Operators whose offset is one in the storage of their input, wherever in it that begins."""
 _LETS_GO = ("aten.", "lamella.")
 """Namespaces of operators that keep nothing of their arguments; of those that users register nothing is known."""
 

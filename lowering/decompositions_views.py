@@ -8,11 +8,13 @@ from typing import Any, cast
 import sympy
 
 from ..dialects import expr, prims
+from ..dialects.aliasing import makes_storage
 from ..dialects.aten import lookup
 from ..dialects.expr import Dim
 from ..dialects.symbol_kinds import Kind, symbol_kind
 from ..dialects.tensor import TensorType, itemsize
 from .decomposition import Call, rule, view
+from .index_bounds import never_negative
 from .prims_builder import Builder, Value
 from .prims_memory import shares_result
 from .storage import order_in_memory
@@ -333,8 +335,10 @@ def as_strided_copy(call: Call, x: Value, size: Sequence[Dim], stride: Sequence[
 
 @view("aten.as_strided")
 def as_strided(call: Call, x: Value, size: Sequence[Dim], stride: Sequence[Dim], offset: Dim | None) -> Any:
-    """The elements at these distances in memory, where x is a new tensor whose elements lie in order."""
-    if not _lies_in_order(x):
+    """The elements at these distances in memory, where x is a new tensor whose elements lie in order, and all of these
+    surely lie in it. What else there is ATen makes, which says what lies outside.
+    """
+    if not _lies_in_order(call, x) or not _lies_within(x, size, stride, offset):
         return NotImplemented
     if (order := _order_of_all(x, size, stride, offset)) is not None:
         return x.reshape([size[d] for d in order]).transpose([order.index(d) for d in range(len(size))], call.type)
@@ -349,16 +353,26 @@ def as_strided_scatter(
     call: Call, x: Value, source: Value, size: Sequence[Dim], stride: Sequence[Dim], offset: Dim | None
 ) -> Any:
     """What lies at these distances is all of a new tensor: its elements are those of source, in another order."""
-    new = isinstance(x.ssa.owner, prims.FullOp) or _lies_in_order(x)
+    new = isinstance(x.ssa.owner, prims.FullOp) or _lies_in_order(call, x)
     order = _order_of_all(x, size, stride, offset) if new and x.type.is_contiguous else None
-    if order is None or source.shape != tuple(size):
+    if order is None or source.shape != tuple(size) or not all(map(never_negative, size)):
         return NotImplemented
     return source.to(x.dtype).transpose(order).reshape(x.shape).copy(call.type)
 
 
-def _lies_in_order(x: Value) -> bool:
-    """Whether x is a new tensor whose elements lie one after the other."""
-    return x.type.is_contiguous and isinstance(x.ssa.owner, prims.ElementwiseOp | prims.ReduceOp)
+def _lies_in_order(call: Call, x: Value) -> bool:
+    """Whether x, the first operand, is a new tensor whose elements lie one after the other."""
+    made = isinstance(x.ssa.owner, prims.ElementwiseOp | prims.ReduceOp) and makes_storage(call.op.operands[0])
+    return made and x.type.is_contiguous
+
+
+def _lies_within(x: Value, size: Sequence[Dim], stride: Sequence[Dim], offset: Dim | None) -> bool:
+    """Whether all elements at these distances are surely elements of x, for any sizes."""
+    last: Any = offset or 0
+    for n, step in zip(size, stride, strict=True):
+        last = last + (cast(Any, n) - 1) * step
+    room = cast(Any, x.type.numel) - 1 - last
+    return all(map(never_negative, (*size, *stride, offset or 0, expr.normal(room))))
 
 
 def _order_of_all(x: Value, size: Sequence[Dim], stride: Sequence[Dim], offset: Dim | None) -> list[int] | None:

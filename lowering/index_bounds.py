@@ -285,6 +285,10 @@ class Bounds:
         low = self._bound(p, False)
         return low is not None and self._nonnegative(low)
 
+    def is_never_negative(self, e: Dim) -> bool:
+        """Whether an expression is proved to be 0 or more everywhere."""
+        return self._never_negative(self.polynomial(e))
+
     def _positive(self, p: Polynomial) -> bool:
         return self._never_negative(subtract(p, ONE))
 
@@ -331,7 +335,16 @@ class Bounds:
         return n if n is not None else 1 if self._nonnegative(subtract(p, ONE)) else 0 if self._nonnegative(p) else None
 
 
+@lru_cache(maxsize=1 << 12)
+def never_negative(e: Dim) -> bool:
+    """Whether an expression over sizes is proved to be 0 or more."""
+    return e >= 0 if isinstance(e, int) else _SIZES.is_never_negative(e)
+
+
 def _single_atom(p: Polynomial) -> Any:
     """The atom that `p` is, or None."""
     term = single_term(p)
     return term[0][0] if term is not None and term[1] == 1 and len(term[0]) == 1 else None
+
+
+_SIZES = Bounds(())

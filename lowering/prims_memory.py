@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ..dialects import prims
-from ..dialects.aliasing import written
+from ..dialects.aliasing import OF_STORAGE, written
 from ..dialects.aten import AtenOp
 from ..dialects.flow import TERMINATORS
 
@@ -98,9 +98,10 @@ def written_roots(ops: Iterable[Operation], roots: Mapping[SSAValue, SSAValue]) 
 
 
 def shared_memory(ops: Sequence[Operation]) -> set[SSAValue]:
-    """The values that must lie in memory of their own: who reads them later sees what was written there, and results
-    that are parts of one share it.
+    """The values that must lie in memory of their own: who reads them later sees what was written there, results that
+    are parts of one share it, and operators count from its beginning.
     """
     known = roots(ops)
     parts = Counter(known.get(v, v) for op in ops if isinstance(op, TERMINATORS) for v in op.operands)
-    return written_roots(ops, known) | {root for root, count in parts.items() if count > 1}
+    counted = {known.get(v, v) for op in ops if op.name in OF_STORAGE for v in op.operands[:1]}
+    return written_roots(ops, known) | counted | {root for root, count in parts.items() if count > 1}

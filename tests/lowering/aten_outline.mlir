@@ -183,3 +183,22 @@ builtin.module {
     func.return %9 : !sym.t<[4, 8], bf16>
   }
 }
+
+// -----
+
+// Layers that count from the beginning of a storage which is not made in them are no function: an argument has another.
+// CHECK: func.func @main
+// CHECK-NOT: flow.call
+// KERNEL: func.func @main
+builtin.module {
+  func.func @main(%x: !sym.t<[4, 4], f32>, %u: !sym.t<[4, 4], f32>, %v: !sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32> {
+    %0 = aten.relu(%x) : (!sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32>
+    %1 = aten.mm(%0, %u) : (!sym.t<[4, 4], f32>, !sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32>
+    %2 = aten.as_strided(%x, [4, 4], [1, 4]) : (!sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32, strides=[1, 4]>
+    %3 = aten.mul.Tensor(%1, %2) : (!sym.t<[4, 4], f32>, !sym.t<[4, 4], f32, strides=[1, 4]>) -> !sym.t<[4, 4], f32>
+    %4 = aten.mm(%3, %v) : (!sym.t<[4, 4], f32>, !sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32>
+    %5 = aten.as_strided(%x, [4, 4], [1, 4]) : (!sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32, strides=[1, 4]>
+    %6 = aten.mul.Tensor(%4, %5) : (!sym.t<[4, 4], f32>, !sym.t<[4, 4], f32, strides=[1, 4]>) -> !sym.t<[4, 4], f32>
+    func.return %6 : !sym.t<[4, 4], f32>
+  }
+}

@@ -118,6 +118,22 @@ func.func @part_of_new_memory(%x: !sym.t<[2, 4], f32>) -> !sym.t<[4, 4], f32> {
   func.return %w : !sym.t<[4, 4], f32>
 }
 
+// What surely lies within new memory is at hand; what may lie outside of it ATen says, and what an argument is a part of.
+// CHECK-LABEL: func.func @within_new_memory(
+// CHECK: %[[Y:.*]] = prims.neg %x
+// CHECK: prims.subview %[[Y]] {index = [d0 + d1]}
+// CHECK: aten.as_strided(%[[Y]], [s0, 2], [1, 1])
+// CHECK: aten.as_strided(%[[Y]], [2], [1], n0)
+// CHECK: aten.as_strided(%x, [2], [1], 1)
+func.func @within_new_memory(%x: !sym.t<[s0], f32>, %n: !sym.int<n0>) -> (!sym.t<[s0 - 1, 2], f32, strides=[1, 1]>, !sym.t<[s0, 2], f32, strides=[1, 1]>, !sym.t<[2], f32>, !sym.t<[2], f32>) {
+  %y = aten.neg(%x) : (!sym.t<[s0], f32>) -> !sym.t<[s0], f32>
+  %a = aten.as_strided(%y, [s0 - 1, 2], [1, 1]) : (!sym.t<[s0], f32>) -> !sym.t<[s0 - 1, 2], f32, strides=[1, 1]>
+  %b = aten.as_strided(%y, [s0, 2], [1, 1]) : (!sym.t<[s0], f32>) -> !sym.t<[s0, 2], f32, strides=[1, 1]>
+  %c = aten.as_strided(%y, [2], [1], n0) : (!sym.t<[s0], f32>) -> !sym.t<[2], f32>
+  %d = aten.as_strided(%x, [2], [1], 1) : (!sym.t<[s0], f32>) -> !sym.t<[2], f32>
+  func.return %a, %b, %c, %d : !sym.t<[s0 - 1, 2], f32, strides=[1, 1]>, !sym.t<[s0, 2], f32, strides=[1, 1]>, !sym.t<[2], f32>, !sym.t<[2], f32>
+}
+
 // A view as another dtype is another look at the bits of a value; of the caller's memory, only ATen's is one.
 // CHECK-LABEL: func.func @view_dtype(
 // CHECK: %[[Y:.*]] = prims.neg %x
