@@ -15,8 +15,6 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
     DenseIntOrFPElementsAttr,
-    Float32Type,
-    FloatAttr,
     IntegerAttr,
     IntegerType,
     LocationAttr,
@@ -40,8 +38,10 @@ from .llvm_properties import (
     Properties,
     bits_of,
     element_of,
+    float_attribute,
     function_call,
     gep_index,
+    integer_attribute,
     intern,
     intrinsic_call,
     lanes_of,
@@ -49,7 +49,6 @@ from .llvm_properties import (
     shuffle_mask,
     streaming_access,
     vector,
-    wrapped,
 )
 
 Num: TypeAlias = "int | SSAValue"
@@ -164,9 +163,9 @@ class OpBuilder:
         if known is None:
             element = cast(VectorType[Attribute], type).element_type if isinstance(type, VectorType) else type
             if isinstance(element, IntegerType):
-                attribute: Attribute = IntegerAttr(wrapped(int(value), element.width.data), element)
+                attribute: Attribute = integer_attribute(int(value), element.width.data)
             else:
-                attribute = FloatAttr(float(value), cast(Float32Type, element))
+                attribute = float_attribute(repr(float(value)), element)
             known = self.constants[key] = self._constant(attribute, type)
         return known
 

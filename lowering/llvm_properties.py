@@ -8,9 +8,11 @@ from typing import TypeAlias, cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
+    AnyFloat,
     DenseArrayBase,
     Float32Type,
     Float64Type,
+    FloatAttr,
     IntegerAttr,
     IntegerType,
     StringAttr,
@@ -62,8 +64,16 @@ def vector(element: Attribute, lanes: int) -> Attribute:
 _TYPES: dict[Attribute, Attribute] = {t: t for t in (i1, i8, i16, i32, i64, f32, f64)}
 
 
+_INTERNED: dict[int, Attribute] = {}
+"""Those types by identity, which is told without comparing their parts."""
+
+
 def intern(type: Attribute) -> Attribute:
-    return _TYPES.setdefault(type, type)
+    found = _INTERNED.get(id(type))
+    if found is None:
+        found = _TYPES.setdefault(type, type)
+        _INTERNED[id(found)] = found
+    return found
 
 
 def lanes_of(value: SSAValue) -> int:
@@ -112,13 +122,28 @@ def branch_segments(then: int, other: int) -> Properties:
 _NO_WRAP_FLAGS = IntegerAttr(0, i32)
 
 
-@cache
 def gep_index(index: int, element: Attribute) -> Properties:
-    return {
-        "rawConstantIndices": DenseArrayBase.from_list(i32, (index,)),
-        "elem_type": element,
-        "noWrapFlags": _NO_WRAP_FLAGS,
-    }
+    """`element` is one of `intern`'s."""
+    found = _GEP_INDICES.get((index, id(element)))
+    if found is None:
+        array = DenseArrayBase.from_list(i32, (index,))
+        found = {"rawConstantIndices": array, "elem_type": element, "noWrapFlags": _NO_WRAP_FLAGS}
+        _GEP_INDICES[index, id(element)] = found
+    return found
+
+
+_GEP_INDICES: dict[tuple[int, int], Properties] = {}
+
+
+@cache
+def integer_attribute(value: int, bits: int) -> IntegerAttr[IntegerType]:
+    return IntegerAttr(wrapped(value, bits), IntegerType(bits))
+
+
+@cache
+def float_attribute(text: str, type: Attribute) -> FloatAttr[AnyFloat]:
+    """Of the text, as numbers that are equal differ in the sign of zero."""
+    return FloatAttr(float(text), cast(AnyFloat, type))
 
 
 @cache

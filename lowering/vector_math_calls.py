@@ -142,9 +142,13 @@ def concatenate(parts: Sequence[Value]) -> Value:
 
 def declare_callees(module: ModuleOp) -> None:
     """Adds an external `llvm.func` for each symbol that is called in `module` and not there."""
-    known = {op.sym_name.data for op in module.ops if isinstance(op, llvm.FuncOp)}
-    for op in list(module.walk()):
-        if not isinstance(op, llvm.CallOp) or op.callee is None or (name := op.callee.string_value()) in known:
+    functions = [op for op in module.ops if isinstance(op, llvm.FuncOp)]
+    known = {f.sym_name.data for f in functions}
+    for op in (op for f in functions for block in f.body.blocks for op in block.ops):
+        if op.__class__ is not llvm.CallOp:
+            continue
+        assert isinstance(op, llvm.CallOp)
+        if op.callee is None or (name := op.callee.string_value()) in known:
             continue
         known.add(name)
         inputs = [v.type for v in op.args]

@@ -4,10 +4,21 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from xdsl.dialects.builtin import DenseArrayBase, FileLineColLoc, IntAttr, StringAttr, f32, i32, i64
+from xdsl.dialects.builtin import DenseArrayBase, FileLineColLoc, IntAttr, ModuleOp, StringAttr, f32, i32, i64
 from xdsl.dialects.test import TestOp as SomeOp
-from xdsl.ir import Attribute, Block, Operation, Region, Use
+from xdsl.ir import (
+    Attribute,
+    Block,
+    BlockArgument,
+    Operation,
+    OpResult,
+    ParametrizedAttribute,
+    Region,
+    SSAValue,
+    Use,
+)
 from xdsl.ir.core import SSAValues
+from xdsl.irdl import IRDLOperation
 
 from lamella.dialects import quick_operations
 
@@ -118,3 +129,49 @@ def test_an_attribute_of_no_kind_is_refused() -> None:
     for _ in range(2):
         with pytest.raises(TypeError, match="only be Data or"):
             Strange()
+
+
+def test_what_something_is_is_what_it_inherits() -> None:
+    block = Block(arg_types=[i32])
+    op = SomeOp.create(operands=block.args, result_types=[i32])
+    kinds = (
+        Attribute,
+        ParametrizedAttribute,
+        Operation,
+        IRDLOperation,
+        SomeOp,
+        SSAValue,
+        OpResult,
+        BlockArgument,
+        Block,
+    )
+    objects: list[Any] = [i32, StringAttr("a"), op, ModuleOp([]), op.results[0], block.args[0], block, Region(), 1]
+    for value in objects:
+        assert [isinstance(value, k) for k in kinds] == [k in type(value).__mro__ for k in kinds]
+    assert {type(k) for k in kinds} == {quick_operations.Inherited}
+    assert issubclass(ModuleOp, Operation) and not issubclass(ModuleOp, Attribute)
+    with pytest.raises(TypeError, match="inherits"):
+        SomeOp.register(int)
+    with pytest.raises(TypeError, match="abstract"):
+        SSAValue(i32)  # pyright: ignore[reportAbstractUsage]
+
+
+def test_operations_are_added_at_the_end_of_a_block() -> None:
+    block, outer = Block(), SomeOp.create(regions=[Region(inside := Block())])
+    ops = [SomeOp.create() for _ in range(3)]
+    for op in ops:
+        block.add_op(op)
+    assert list(block.ops) == ops and block.first_op is ops[0] and block.last_op is ops[2]
+    assert [(op.prev_op, op.next_op, op.parent) for op in ops] == [
+        (None, ops[1], block),
+        (ops[0], ops[2], block),
+        (ops[1], None, block),
+    ]
+    ops[1].detach()
+    block.add_op(ops[1])
+    assert list(block.ops) == [ops[0], ops[2], ops[1]] and ops[1].next_op is None
+    with pytest.raises(ValueError, match="already attached"):
+        block.add_op(ops[0])
+    inside.add_op(SomeOp.create())
+    with pytest.raises(ValueError, match="contained in the operation"):
+        inside.add_op(outer)
