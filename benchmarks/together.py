@@ -4,8 +4,8 @@
 
 The cases, the references in float64 and the rule of correctness are those of bench.py, whose own processes, one for
 each case and backend, take several times as long. A case that fails or does not end before `--limit` is reported as
-such; what ran is in OUT.jsonl after each case. `over` are medians of paired ratios: eager's time over the backend's,
-in the same round.
+such; what ran is in OUT.jsonl after each case, in rows that `tables.py --bench` takes. `over` are medians of paired
+ratios: eager's time over the backend's, in the same round.
 """
 
 from __future__ import annotations
@@ -39,6 +39,10 @@ def specs(bench: ModuleType, o: argparse.Namespace) -> list[dict[str, Any]]:
     return [spec for spec in bench.plan(SimpleNamespace(**fixed, **asked)) if spec["mode"] == "infer"]
 
 
+OVER = {"eager": "speedup", "inductor": "vs_inductor"}
+"""What bench.py calls ratios."""
+
+
 def run(bench: ModuleType, spec: dict[str, Any], o: argparse.Namespace, folder: str) -> list[dict[str, Any]]:
     """A row for each backend, eager first."""
     given = dict(threads=None, cpu_clock=False, no_tf32=False, imports=[], inference_mode=False)
@@ -46,7 +50,7 @@ def run(bench: ModuleType, spec: dict[str, Any], o: argparse.Namespace, folder: 
     jobs: dict[str, Any] = {}
     rows: dict[str, dict[str, Any]] = {}
     for backend in ("eager", *o.backends.split(",")):
-        row = rows[backend] = {"case": spec["name"], "dtype": spec["dtype"], "backend": backend}
+        row = rows[backend] = {**spec, "backend": backend, "ok": backend == "eager"}
         try:
             job = bench.Job(spec, backend, given)
             job.build()
@@ -67,7 +71,7 @@ def run(bench: ModuleType, spec: dict[str, Any], o: argparse.Namespace, folder: 
         rows[backend]["least"] = min(times[backend]) * 1e3
         for other in jobs:
             pairs = zip(times[other], times[backend], strict=True)
-            rows[backend][f"over {other}"] = statistics.median(a / b for a, b in pairs)
+            rows[backend][OVER.get(other, f"over {other}")] = statistics.median(a / b for a, b in pairs)
     return list(rows.values())
 
 
@@ -76,12 +80,12 @@ def report(rows: list[dict[str, Any]], backends: list[str]) -> str:
     cells, means = list[list[str]](), {b: list[float]() for b in ("eager", *backends)}
     best, of = list[float](), dict[tuple[str, str], dict[str, dict[str, Any]]]()
     for row in rows:
-        of.setdefault((row["case"], row["dtype"]), {})[row["backend"]] = row
+        of.setdefault((row["name"], row["dtype"]), {})[row["backend"]] = row
     for (case, dtype), by in of.items():
         ours = by.get("lamella", {})
         right = bool(ours.get("ok")) and "ms" in ours
         times = [f"{by[b]['ms'] * 1e3:.1f}" if "ms" in by.get(b, {}) else "-" for b in ("eager", *backends)]
-        over = [ours[f"over {b}"] if right and f"over {b}" in ours else None for b in means]
+        over = [ours.get(OVER.get(b, f"over {b}")) if right else None for b in means]
         for b, ratio in zip(means, over, strict=True):
             means[b] += [ratio] if ratio and b != "lamella" else []
         others = [r for b, r in zip(means, over, strict=True) if r and b != "lamella"]
@@ -97,7 +101,7 @@ def report(rows: list[dict[str, Any]], backends: list[str]) -> str:
             lines.append(f"over {b}: {geometric_mean(ratios):.3f} of {len(ratios)}, least {min(ratios):.2f}")
     for row in rows:
         if row.get("error") or row.get("why"):
-            lines.append(f"{row['case']} {row['dtype']} {row['backend']}: {row.get('error') or row['why']}"[:300])
+            lines.append(f"{row['name']} {row['dtype']} {row['backend']}: {row.get('error') or row['why']}"[:300])
     return "\n".join(lines)
 
 
@@ -128,7 +132,7 @@ def main() -> None:
             try:
                 found = run(bench, spec, o, folder)
             except Exception as e:
-                found = [{"case": spec["name"], "dtype": spec["dtype"], "backend": "all", "error": repr(e)[:300]}]
+                found = [{**spec, "backend": "all", "error": repr(e)[:300]}]
             rows += found
             print(spec["id"], *(f"{r['backend']} {r.get('ms', 0) * 1e3:.1f}" for r in found), flush=True)
             Path(f"{o.out}.jsonl").write_text("".join(json.dumps(r, default=str) + "\n" for r in rows))
