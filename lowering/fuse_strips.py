@@ -1,6 +1,8 @@
-"""Sums of columns that are made strip by strip, as their tensor is reduced along its rows too.
+"""Sums of columns that are made strip by strip, as their tensor is reduced along its rows too, or as what is summed is
+computed for something that is stored.
 
     grad_weight[c] = sum over r of g[r, c] * n[r, c]  beside  mean_g[r] = sum over c of g[r, c] * w[c]
+    grad_bias[c] = sum over r of g[r, c]  beside  grad_x = call(g)
 
 In strips of rows one kernel has both (`fuse_turns`). How many there are depends on sizes alone.
 """
@@ -17,7 +19,7 @@ from ..dialects import expr
 from ..dialects.loop import IndexAttr, LoadOp, LoopDim, NestOp
 from .contraction import contraction_of_nest
 from .fuse_cost import Hints
-from .fuse_graph import tensor_type
+from .fuse_graph import outermost, tensor_type
 from .fuse_turns import SUMMED
 
 STRIPS = 32
@@ -25,6 +27,9 @@ STRIPS = 32
 
 LEAST = 16
 """Rows of a strip at least: then its sums cost little beside its rows."""
+
+WIDE = 64
+"""Columns at least where nothing is reduced along the rows: the loop inside of a row is as long."""
 
 DEPTH = 48
 """Pointwise nests that are looked through, one behind the other."""
@@ -42,7 +47,7 @@ def strips(ops: Sequence[Operation], hints: Hints, least: int) -> dict[NestOp, t
     """
     nests = [o for o in ops if isinstance(o, NestOp) and o.combine.data and o.scan is None]
     large = [o for o in nests if hints.points((*o.dims, *o.reduce)) >= least and len(o.dims)]
-    if len(large) < 2:
+    if not any(map(_is_sum, large)):
         return {}
     sources = _Sources(ops, hints, least)
     rows: dict[tuple[SSAValue, Way], NestOp] = {}
@@ -54,13 +59,13 @@ def strips(ops: Sequence[Operation], hints: Hints, least: int) -> dict[NestOp, t
             kept, reduced = _along(moves, o.dims), _along(moves, o.reduce)
             if kept and reduced:
                 rows.setdefault((v, (reduced, kept)), o)
-                if _is_sum(o) and len(moves) - 1 in kept:
+                if _is_sum(o) and len(moves) - 1 in kept - reduced and _reads_once(o, moves):
                     columns.append((o, v, (kept, reduced)))
     position = {o: i for i, o in enumerate(ops)}
     found: dict[NestOp, tuple[int, int]] = {}
     for o, v, way in columns:
         row = rows.get((v, way))
-        if o in found or row is None or _needs(row, o, position):
+        if o in found or ((row is None or _needs(row, o, position)) and not sources.stored(v, o, position)):
             continue
         if (cut := _cut([hints.size(d.extent) for d in o.reduce])) is not None:
             found[o] = cut
@@ -84,6 +89,11 @@ def _needs(o: Operation, other: Operation, position: Mapping[Operation, int]) ->
 
 def _is_sum(o: NestOp) -> bool:
     return [k.data for k in o.combine.data] == ["add"] and tensor_type(o.res[0]).dtype in SUMMED
+
+
+def _reads_once(o: NestOp, moves: Moves) -> bool:
+    """Whether no two points of a nest read the same element: a factor of a product is read again."""
+    return {d.symbol for d in (*o.dims, *o.reduce)} <= frozenset[sympy.Symbol]().union(*moves)
 
 
 def _along(moves: Moves, dims: Iterable[LoopDim]) -> frozenset[int]:
@@ -111,6 +121,51 @@ class _Sources:
         plain = (o for o in ops if isinstance(o, NestOp) and not o.combine.data and o.scan is None)
         self.producers: Mapping[SSAValue, NestOp] = {r: o for o in plain for r in o.res}
         self._known: dict[NestOp, dict[SSAValue, Moves]] = {}
+
+    def stored(self, v: SSAValue, column: NestOp, position: Mapping[Operation, int]) -> bool:
+        """Whether v is computed, and stored, or something is that pointwise nests make of it without the sum of its
+        columns.
+        """
+        if v not in self.producers or self.hints.points(tuple(column.dims)) < WIDE or self._is_of_product(column):
+            return False
+        seen, waiting = {v}, [v]
+        while waiting:
+            value = waiting.pop()
+            for reader in {outermost(use.operation, position) for use in value.uses} - {column}:
+                if not isinstance(reader, NestOp):
+                    return True
+                if contraction_of_nest(reader) is not None and self._is_computed(value):
+                    return True
+                made = [r for r in reader.res if r not in seen and self.producers.get(r) is reader]
+                if made and not _needs(reader, column, position):
+                    seen.update(made)
+                    waiting += made
+        return False
+
+    def _is_of_product(self, column: NestOp) -> bool:
+        """Whether it sums what is made at the points of a product of matrices, whose kernel takes tiles, no rows."""
+        points = self.hints.points((*column.dims, *column.reduce))
+        seen, waiting = {column}, [column]
+        while waiting:
+            for v in (o.source for o in waiting.pop().body.block.ops if isinstance(o, LoadOp)):
+                owner = v.owner
+                if not isinstance(owner, NestOp) or owner in seen or self.hints.points(tuple(owner.dims)) != points:
+                    continue
+                if contraction_of_nest(owner) is not None:
+                    return True
+                if v in self.producers:
+                    seen.add(owner)
+                    waiting.append(owner)
+        return False
+
+    def _is_computed(self, v: SSAValue) -> bool:
+        """Whether a nest does more than to convert another tensor."""
+        producer = self.producers.get(v)
+        if producer is None:
+            return False
+        loads = [o for o in producer.body.block.ops if isinstance(o, LoadOp)]
+        ops = len(list(producer.body.block.ops)) - 1  # without the yield
+        return self._is_computed(loads[0].source) if len(loads) == 1 and ops <= 2 else True
 
     def of(self, o: NestOp, depth: int = 0) -> dict[SSAValue, Moves]:
         """Those of a nest."""

@@ -125,3 +125,119 @@ func.func @main(%x: !sym.t<[512, 1024], bf16>) -> (!sym.t<[512], bf16>, !sym.t<[
   } : !sym.t<[1024], bf16>
   func.return %r, %s : !sym.t<[512], bf16>, !sym.t<[1024], bf16>
 }
+
+// -----
+
+// Nothing is reduced along the rows, but what is summed is computed for something else too, which is stored: one kernel
+// takes the rows in turn, and what is summed is not stored.
+
+// CHECK:      loop.kernel @{{.*}}(%x0: !sym.t<[512, 1024], bf16>) outs(%y0: !sym.t<[512, 1024], bf16>, %y1: !sym.t<[32, 1024], f32>) sizes [] grid [d0 = 32]
+// CHECK:        loop.for [d1 = 16*d0 : 16*d0 + 16] {
+// CHECK-NEXT:     loop.for [d2 = 1024] {
+// CHECK:            %[[E:.*]] = math.erf
+// CHECK-DAG:        arith.truncf %[[E]]
+// CHECK-DAG:        loop.store %[[E]], %y1[d0, d2] combine add
+// CHECK:      loop.kernel @{{.*}}(%x0: !sym.t<[32, 1024], f32>) outs(%y0: !sym.t<[1024], f32>)
+// CHECK-NOT:  loop.kernel
+// CHECK:      func.func
+
+// APART:      loop.kernel @{{.*}} outs(%y0: !sym.t<[512, 1024], f32>, %y1: !sym.t<[512, 1024], bf16>)
+// APART:      loop.kernel @{{.*}} outs(%y0: !sym.t<[1024], f32>)
+// APART:      func.func
+func.func @main(%x: !sym.t<[512, 1024], bf16>) -> (!sym.t<[512, 1024], bf16>, !sym.t<[1024], f32>) {
+  %e = loop.nest [d0 = 512, d1 = 1024] {
+    %0 = loop.load %x[d0, d1] : !sym.t<[512, 1024], bf16>
+    %1 = arith.extf %0 : bf16 to f32
+    %2 = math.erf %1 : f32
+    loop.yield %2 : f32
+  } : !sym.t<[512, 1024], f32>
+  %y = loop.nest [d0 = 512, d1 = 1024] {
+    %0 = loop.load %e[d0, d1] : !sym.t<[512, 1024], f32>
+    %1 = arith.truncf %0 : f32 to bf16
+    loop.yield %1 : bf16
+  } : !sym.t<[512, 1024], bf16>
+  %s = loop.nest [d0 = 1024] reduce [r0 = 512] combine [add] {
+    %0 = loop.load %e[r0, d0] : !sym.t<[512, 1024], f32>
+    loop.yield %0 : f32
+  } : !sym.t<[1024], f32>
+  func.return %y, %s : !sym.t<[512, 1024], bf16>, !sym.t<[1024], f32>
+}
+
+// -----
+
+// What is summed is an argument, of which something is stored that needs the sum: in no strips.
+
+// CHECK:      loop.kernel @{{.*}} outs(%y0: !sym.t<[1024], f32>)
+// CHECK:      loop.kernel @{{.*}} outs(%y0: !sym.t<[512, 1024], f32>)
+// CHECK-NOT:  loop.kernel
+// CHECK:      func.func
+func.func @main(%x: !sym.t<[512, 1024], bf16>) -> !sym.t<[512, 1024], f32> {
+  %e = loop.nest [d0 = 512, d1 = 1024] {
+    %0 = loop.load %x[d0, d1] : !sym.t<[512, 1024], bf16>
+    %1 = arith.extf %0 : bf16 to f32
+    loop.yield %1 : f32
+  } : !sym.t<[512, 1024], f32>
+  %s = loop.nest [d0 = 1024] reduce [r0 = 512] combine [add] {
+    %0 = loop.load %e[r0, d0] : !sym.t<[512, 1024], f32>
+    loop.yield %0 : f32
+  } : !sym.t<[1024], f32>
+  %y = loop.nest [d0 = 512, d1 = 1024] {
+    %0 = loop.load %e[d0, d1] : !sym.t<[512, 1024], f32>
+    %1 = loop.load %s[d1] : !sym.t<[1024], f32>
+    %2 = arith.subf %0, %1 : f32
+    loop.yield %2 : f32
+  } : !sym.t<[512, 1024], f32>
+  func.return %y : !sym.t<[512, 1024], f32>
+}
+
+// -----
+
+// What is stored is a factor of what is summed, each element of which is read for many results: in no strips.
+
+// CHECK:      loop.kernel @{{.*}} outs(%y0: !sym.t<[512, 1024], f32>)
+// CHECK:      loop.kernel @{{.*}} outs(%y0: !sym.t<[64, 1024], f32>)
+// CHECK-NOT:  loop.kernel
+// CHECK:      func.func
+func.func @main(%x: !sym.t<[512, 1024], f32>, %w: !sym.t<[64, 512], f32>) -> (!sym.t<[512, 1024], f32>, !sym.t<[64, 1024], f32>) {
+  %e = loop.nest [d0 = 512, d1 = 1024] {
+    %0 = loop.load %x[d0, d1] : !sym.t<[512, 1024], f32>
+    %1 = math.erf %0 : f32
+    loop.yield %1 : f32
+  } : !sym.t<[512, 1024], f32>
+  %s = loop.nest [d0 = 64, d1 = 1024] reduce [r0 = 512] combine [add] {
+    %0 = loop.load %e[r0, d1] : !sym.t<[512, 1024], f32>
+    %1 = loop.load %w[d0, r0] : !sym.t<[64, 512], f32>
+    %2 = arith.subf %0, %1 : f32
+    %3 = math.absf %2 : f32
+    loop.yield %3 : f32
+  } : !sym.t<[64, 1024], f32>
+  func.return %e, %s : !sym.t<[512, 1024], f32>, !sym.t<[64, 1024], f32>
+}
+
+// -----
+
+// What is summed and stored is computed beside a product of matrices, in its tiles: in no strips.
+
+// CHECK:      loop.kernel @{{.*}} outs(%y0: !sym.t<[512, 1024], f32>)
+// CHECK-NOT:  outs(%y0: !sym.t<[32, 1024], f32>)
+// CHECK:      loop.kernel @{{.*}} outs(%y0: !sym.t<[1024], f32>)
+// CHECK-NOT:  loop.kernel
+// CHECK:      func.func
+func.func @main(%x: !sym.t<[512, 64], f32>, %w: !sym.t<[64, 1024], f32>) -> (!sym.t<[512, 1024], f32>, !sym.t<[1024], f32>) {
+  %p = loop.nest [d0 = 512, d1 = 1024] reduce [r0 = 64] combine [add] {
+    %0 = loop.load %x[d0, r0] : !sym.t<[512, 64], f32>
+    %1 = loop.load %w[r0, d1] : !sym.t<[64, 1024], f32>
+    %2 = arith.mulf %0, %1 : f32
+    loop.yield %2 : f32
+  } : !sym.t<[512, 1024], f32>
+  %e = loop.nest [d0 = 512, d1 = 1024] {
+    %0 = loop.load %p[d0, d1] : !sym.t<[512, 1024], f32>
+    %1 = math.erf %0 : f32
+    loop.yield %1 : f32
+  } : !sym.t<[512, 1024], f32>
+  %s = loop.nest [d0 = 1024] reduce [r0 = 512] combine [add] {
+    %0 = loop.load %e[r0, d0] : !sym.t<[512, 1024], f32>
+    loop.yield %0 : f32
+  } : !sym.t<[1024], f32>
+  func.return %e, %s : !sym.t<[512, 1024], f32>, !sym.t<[1024], f32>
+}
