@@ -125,7 +125,7 @@ class AtenChooseProducts(ModulePass):
             # sizes of other calls may be others
             return (found.data.split()[0] if p.is_static else "ATen"), f"measured: {found.data}"
         elif isinstance(p, AttentionCall):
-            why, wide = reason_for_attention(p, target), attention_in_f32(p, target)
+            why, wide = reason_for_attention(p, target, hints.size), attention_in_f32(p, target)
         elif p.device.startswith("cuda"):
             why = reason_on_gpu(p, GpuTarget.from_name(self.gpu))
         else:

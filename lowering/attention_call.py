@@ -57,13 +57,21 @@ class AttentionCall:
         return f"{self.dtype} {b}x{h}x{q}x{k}x{d}{f' groups {g}' if g != h else ''}{self.mask}"
 
 
+MOST_HALVES = 1 << 19
+"""Elements of keys up to which a kernel of one query is faster in f16 and bf16 where oneDNN multiplies these without
+converting them.
+"""
+
+
 def attention_of(op: Operation) -> AttentionCall | None:
-    """What a call of attention is; None where it is none, or of one query, which has a rule of its own."""
+    """What a call of attention is; None where it is none, or no choice: of one query it is a kernel in f32."""
     if not isinstance(op, AtenOp) or op.name not in (FLASH, EFFICIENT):
         return None
     query, key, value = (cast(TensorType, cast(SSAValue, op.arg(n)).type) for n in ("query", "key", "value"))
     batch, heads, queries, size = query.shape
-    if queries == 1 or op.arg("dropout_p") != 0 or key.shape != value.shape or key.shape[3] != size:
+    if queries == 1 and (op.name != FLASH or query.dtype not in HALVES):
+        return None
+    if op.arg("dropout_p") != 0 or key.shape != value.shape or key.shape[3] != size:
         return None
     mask = op.arg("attn_mask" if op.name == FLASH else "attn_bias")
     parts = [" causal"] if op.arg("is_causal") else []
@@ -77,14 +85,18 @@ def attention_of(op: Operation) -> AttentionCall | None:
 
 def reason_to_widen(call: AttentionCall, target: CpuTarget) -> str | None:
     """Why a kernel of ours that computes in f32 is faster than ATen's of halves."""
-    known = all(isinstance(n, int) for n in (call.queries, call.keys, call.size))
+    known = call.queries == 1 or all(isinstance(n, int) for n in (call.queries, call.keys, call.size))
     if not known or target.vector_bits < 256 or call.dtype not in HALVES or target.multiplies(call.dtype):
         return None
     return F32_ALONE if call.op.name == FLASH else None
 
 
-def reason_to_generate(call: AttentionCall, target: CpuTarget) -> str | None:
+def reason_to_generate(call: AttentionCall, target: CpuTarget, size: Callable[[Dim], int]) -> str | None:
     """Why a kernel of ours is faster, in words; None where ATen's is as good or nobody knows."""
+    if call.queries == 1:
+        batch, heads, groups, _, keys, elements = call.sizes(size)
+        few = groups == heads and batch * groups * keys * elements <= MOST_HALVES
+        return "keys of one query are read sooner than ATen has begun" if few else None
     known = all(isinstance(n, int) for n in (call.queries, call.keys, call.size))
     if not known or target.vector_bits < 256 or not call.device.startswith("cpu"):
         return None

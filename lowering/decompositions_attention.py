@@ -1,8 +1,8 @@
 """Attention as one kernel: scores, softmax and the sum of values, where that is faster than ATen's.
 
-ATen's kernel works on blocks of queries: that takes longer with one. Attention of many queries becomes a kernel where
-the call is marked (`aten-choose-products`); fusion makes one of all that the rule says. Several queries that meet the
-same keys because heads share them are rows of one product. All else stays a call.
+ATen's kernel works on blocks of queries: that takes longer with one. Attention of many queries, or of halves, becomes a
+kernel where the call is marked (`aten-choose-products`); fusion makes one of all that the rule says. Several queries
+that meet the same keys because heads share them are rows of one product. All else stays a call.
 """
 
 from __future__ import annotations
@@ -11,19 +11,12 @@ import math
 from typing import Any
 
 from ..dialects.expr import Dim
-from ..dialects.loop import LoopDim
 from ..dialects.tensor import TensorType
 from .attention_call import EFFICIENT, FLASH
 from .decomposition import Call, rule
-from .fuse_cost import Hints
 from .prims_builder import Value
 from .products import is_generated, is_widened
 from .promotion import opmath
-
-MOST_HALVES = 1 << 19
-"""Elements of keys up to which a kernel of one query is faster in f16 and bf16: oneDNN multiplies these without
-converting them.
-"""
 
 
 @rule(FLASH, costly=True)
@@ -43,10 +36,9 @@ def attention(
     exponentials of scores add up to.
     """
     batch, heads, queries, size = query.shape
-    groups = key.shape[1]
     if dropout_p != 0 or query.type.device != "cpu" or key.shape[3] != size or value.shape != key.shape:
         return NotImplemented
-    of_one = queries == 1 and not call.wanted(1) and _is_faster(call, key, groups == heads)
+    of_one = queries == 1 and not call.wanted(1) and opmath(key.dtype) == key.dtype
     wide = is_widened(call.op)
     if not of_one and not wide and not is_generated(call.op):
         return NotImplemented
@@ -135,11 +127,3 @@ def _for_heads(mask: Value, lead: tuple[Dim, ...]) -> Value:
         return mask
     *batch, heads, rows, columns = mask.shape
     return mask.reshape((*batch, *((1, 1) if heads == 1 else lead[1:]), rows, columns))
-
-
-def _is_faster(call: Call, key: Value, alone: bool) -> bool:
-    """For one query of each head; `alone`: no two heads share keys."""
-    if opmath(key.dtype) == key.dtype or not alone:
-        return opmath(key.dtype) == key.dtype
-    elements = Hints(dict(call.b.hints)).points(tuple(LoopDim(f"d{i}", 0, n) for i, n in enumerate(key.shape)))
-    return elements <= MOST_HALVES

@@ -259,3 +259,24 @@ func.func @main(%x: !sym.t<[1, 32, 56, 56], bf16, strides=[100352, 1, 1792, 32]>
   %0 = aten.convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 32) : (!sym.t<[1, 32, 56, 56], bf16, strides=[100352, 1, 1792, 32]>, !sym.t<[32, 1, 3, 3], bf16>) -> !sym.t<[1, 32, 56, 56], bf16, strides=[100352, 1, 1792, 32]>
   func.return %0 : !sym.t<[1, 32, 56, 56], bf16, strides=[100352, 1, 1792, 32]>
 }
+
+// -----
+
+// Attention of one query of halves is computed in f32 where there are no instructions for halves, whatever the keys;
+// where there are, a kernel is sooner done with few keys alone. In f32 it is a kernel anyway, and no choice.
+
+// CHECK: builtin.module
+// CHECK-SAME: "aten._scaled_dot_product_flash_attention_for_cpu bf16 1x8x1x512x64 groups 4: in f32, the library has instructions for f32 alone there"
+// CHECK-SAME: "aten._scaled_dot_product_flash_attention_for_cpu bf16 2x8x1x512x64: in f32, the library
+// CHECK-NOT: f32 1x8x1
+// AMX: builtin.module
+// AMX-SAME: "aten._scaled_dot_product_flash_attention_for_cpu bf16 1x8x1x512x64 groups 4: ATen, where nothing is known to be faster"
+// AMX-SAME: "aten._scaled_dot_product_flash_attention_for_cpu bf16 2x8x1x512x64: a kernel, keys of one query are read sooner than ATen has begun"
+builtin.module {
+  func.func @main(%q: !sym.t<[1, 8, 1, 64], bf16>, %k: !sym.t<[1, 4, 512, 64], bf16>, %x: !sym.t<[2, 8, 1, 64], bf16>, %y: !sym.t<[2, 8, s0, 64], bf16>, %z: !sym.t<[1, 8, 1, 64], f32>) -> (!sym.t<[1, 8, 1, 64], bf16>, !sym.t<[2, 8, 1, 64], bf16>, !sym.t<[1, 8, 1, 64], f32>) {
+    %0, %1 = aten._scaled_dot_product_flash_attention_for_cpu(%q, %k, %k) : (!sym.t<[1, 8, 1, 64], bf16>, !sym.t<[1, 4, 512, 64], bf16>, !sym.t<[1, 4, 512, 64], bf16>) -> (!sym.t<[1, 8, 1, 64], bf16>, !sym.t<[1, 8, 1], f32>)
+    %2, %3 = aten._scaled_dot_product_flash_attention_for_cpu(%x, %y, %y) : (!sym.t<[2, 8, 1, 64], bf16>, !sym.t<[2, 8, s0, 64], bf16>, !sym.t<[2, 8, s0, 64], bf16>) -> (!sym.t<[2, 8, 1, 64], bf16>, !sym.t<[2, 8, 1], f32>)
+    %4, %5 = aten._scaled_dot_product_flash_attention_for_cpu(%z, %z, %z) : (!sym.t<[1, 8, 1, 64], f32>, !sym.t<[1, 8, 1, 64], f32>, !sym.t<[1, 8, 1, 64], f32>) -> (!sym.t<[1, 8, 1, 64], f32>, !sym.t<[1, 8, 1], f32>)
+    func.return %0, %2, %4 : !sym.t<[1, 8, 1, 64], bf16>, !sym.t<[2, 8, 1, 64], bf16>, !sym.t<[1, 8, 1, 64], f32>
+  }
+}
