@@ -12,6 +12,7 @@ from ..dialects.prims import PrimsOp
 from ..dialects.tensor import is_float
 from .prims_facts import stays_within
 from .prims_folds import MOVES, Folder, constant, fold, full, type_of
+from .storage import is_dense
 
 
 @fold(*MOVES)
@@ -69,6 +70,20 @@ def fold_transpose(op: prims.TransposeOp, f: Folder) -> SSAValue | None:
     if both == list(range(len(both))):
         return inner.operand
     return f.add(prims.TransposeOp.make(inner.operand, both, type_of(op.result)))
+
+
+@fold(prims.ConvertOp)
+def fold_transposed(op: prims.ConvertOp, f: Folder) -> SSAValue | None:
+    """convert(transpose(x)) = transpose(convert(x)) where both lie alike: whoever reads x both ways has one copy."""
+    view = op.operand.owner
+    t = type_of(op.result)
+    if not isinstance(view, prims.TransposeOp) or t.strides != type_of(op.operand).strides or not is_dense(t):
+        return None
+    source = type_of(view.operand).with_(dtype=t.dtype)
+    if tuple(source.strides[d] for d in view.ints("perm")) != t.strides:
+        return None
+    value = f.add(prims.ConvertOp.make(view.operand, source, rounding=op.rounding is not None))
+    return f.add(prims.TransposeOp.make(value, view.ints("perm"), t))
 
 
 @fold(prims.SliceOp)

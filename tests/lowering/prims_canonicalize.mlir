@@ -259,3 +259,20 @@ func.func @checked(%x: !sym.t<[4], f32>, %c: !sym.t<[4], i1>) -> !sym.t<[4], f32
   %r = prims.checked %c, %a {message = "no"} : !sym.t<[4], i1>, !sym.t<[4], f32> -> !sym.t<[4], f32>
   func.return %r : !sym.t<[4], f32>
 }
+
+// A tensor that is read both ways is converted once; a copy in another order stays one.
+// CHECK-LABEL: func.func @transposed(
+// CHECK-NEXT: [[V:%\w+]] = prims.transpose %x {perm = [1, 0]}
+// CHECK-NEXT: [[X:%\w+]] = prims.convert %x : !sym.t<[s0, 16], bf16> -> !sym.t<[s0, 16], f32>
+// CHECK-NEXT: [[T:%\w+]] = prims.transpose [[X]] {perm = [1, 0]} : !sym.t<[s0, 16], f32> -> !sym.t<[16, s0], f32, strides=[1, 16]>
+// CHECK-NEXT: [[A:%\w+]] = aten.mm([[T]], [[X]])
+// CHECK-NEXT: [[C:%\w+]] = prims.convert [[V]] : {{.*}} -> !sym.t<[16, s0], f32>
+// CHECK-NEXT: func.return [[A]], [[C]]
+func.func @transposed(%x: !sym.t<[s0, 16], bf16>) -> (!sym.t<[16, 16], f32>, !sym.t<[16, s0], f32>) {
+  %t = prims.transpose %x {perm = [1, 0]} : !sym.t<[s0, 16], bf16> -> !sym.t<[16, s0], bf16, strides=[1, 16]>
+  %a = prims.convert %t : !sym.t<[16, s0], bf16, strides=[1, 16]> -> !sym.t<[16, s0], f32, strides=[1, 16]>
+  %b = prims.convert %x : !sym.t<[s0, 16], bf16> -> !sym.t<[s0, 16], f32>
+  %c = aten.mm(%a, %b) : (!sym.t<[16, s0], f32, strides=[1, 16]>, !sym.t<[s0, 16], f32>) -> !sym.t<[16, 16], f32>
+  %d = prims.convert %t : !sym.t<[16, s0], bf16, strides=[1, 16]> -> !sym.t<[16, s0], f32>
+  func.return %c, %d : !sym.t<[16, 16], f32>, !sym.t<[16, s0], f32>
+}
