@@ -15,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 from ..dialects import expr
 from ..dialects.aten import AtenOp
 from ..dialects.flow import TERMINATORS
-from ..dialects.loop import ViewOp
+from ..dialects.loop import ScatterOp, ViewOp
 from ..dialects.tensor import itemsize
 from .fuse_cost import BYTES_PER_OP, WRITE, Hints
 from .fuse_graph import Node, Read, tensor_type
@@ -146,14 +146,22 @@ class _Absorber:
         return inlined <= (_WORTH_APART if self._apart(a, readers) else _WORTH) * stored
 
     def _narrows(self, a: Node, readers: Iterable[Node]) -> bool:
-        """Whether all readers come after calls that what `a` reads does not wait for, and would find more bytes of that
-        in memory than of `a`.
+        """Whether all readers come after calls that what `a` reads does not wait for, or are kernels of their own, and
+        would find more bytes of that in memory than of `a`.
         """
         size = sum(map(self.hints.bytes, a.results))
         return any(
-            self.hints.bytes(v) > size and all(self.stages.is_later(n.op, v) for n in readers) and self._ends_with(v, a)
+            self.hints.bytes(v) > size and all(self._is_later(n, v) for n in readers) and self._ends_with(v, a)
             for v in {r.source for r in a.reads}
         )
+
+    def _is_later(self, n: Node, v: SSAValue) -> bool:
+        """Whether a nest reads a value from memory, as a call or the end of a kernel is between: an update joins no
+        reduction that it reads.
+        """
+        p = self.producer.get(v)
+        updated = isinstance(n.op, ScatterOp) and p is not None and not p.pointwise
+        return updated or self.stages.is_later(n.op, v)
 
     def _ends_with(self, v: SSAValue, a: Node) -> bool:
         """Whether nothing but `a` would hold a value of a nest or a call until a later stage than it is made in."""

@@ -35,7 +35,7 @@ from .fuse_cost import Hints, Machine
 from .fuse_emit import KernelEmitter
 from .fuse_graph import Node, body_key, make_node
 from .fuse_groups import Cluster, Grouper
-from .fuse_narrow import read_narrow
+from .fuse_narrow import narrow_positions, read_narrow
 from .fuse_order import Order, in_order
 from .fuse_plan import Group, plan_kernel
 from .fuse_split import split_reductions
@@ -129,6 +129,10 @@ class _Body:
         self.block, self.machine, self.hints = block, machine, hints
         self.ops = split_reductions(list(self.block.ops), machine, hints)
         self.nodes, self.stages = _nodes(self.ops)
+        ops = narrow_positions(self.ops, self.nodes, hints)
+        if len(ops) > len(self.ops):
+            self.ops = ops
+            self.nodes, self.stages = _nodes(ops)
         if (ops := read_narrow(self.ops, self.nodes, self.stages)) is not None:
             self.ops = ops
             self.nodes, self.stages = _nodes(ops)
