@@ -225,6 +225,7 @@ _LAYOUTS: dict[str, Layout] = {
     **dict.fromkeys(("_log_softmax", "masked_fill", "renorm", "tril", "triu", "diag_embed", "pow.Scalar"), _contiguous),
     **dict.fromkeys(("grid_sampler_2d", "grid_sampler_3d"), _contiguous),
     **dict.fromkeys(("native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update"), normalized),
+    **dict.fromkeys(("_native_batch_norm_legit_functional", "_batch_norm_with_update_functional"), normalized),
     **dict.fromkeys(("_batch_norm_no_update", "_native_batch_norm_legit_no_training"), normalized),
     **dict.fromkeys(("native_group_norm", "max_unpool2d", "replication_pad3d", "reflection_pad3d"), in_format),
     **dict.fromkeys(

@@ -127,9 +127,13 @@ def _is_less(x: Any, y: Any) -> bool:
 
 
 def _is_true(condition: Any) -> bool:
-    """Sizes that are data count as large ones: dims lie in another order only where there are few elements."""
+    """Sizes that are data count as large ones, where nothing is known of them: dims lie in another order only where
+    there are few elements.
+    """
     if not isinstance(condition, torch.SymBool) or not (data := free_unbacked_symbols(condition)):
         return guard_or_false(condition)
+    if statically_known_true(condition) or statically_known_true(torch.sym_not(condition)):
+        return statically_known_true(condition)
     node: Any = condition.node
     return guard_or_false(node.shape_env.create_symboolnode(node.expr.subs(dict.fromkeys(data, _LARGE))))
 

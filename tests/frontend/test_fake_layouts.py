@@ -289,6 +289,7 @@ def test_what_is_remembered_goes_with_what_torch_remembers() -> None:
         (lambda x: torch.fft.fft(x, dim=0).abs(), torch.randn(1, 4, 1)),
         (lambda x: F.multi_margin_loss(x, torch.tensor(1), reduction="none"), torch.randn(5)),
         (lambda x: F.batch_norm(x, torch.zeros(4), torch.ones(4)), LAID_IMAGES[0]),
+        (lambda x: F.batch_norm(x, torch.zeros(1), torch.ones(1), training=True), torch.randn(1, 4)[:, ::2].T),
     ],
 )
 def test_what_torch_says_in_terms_of_others(f: Callable[..., Any], x: torch.Tensor, dynamic: bool) -> None:
@@ -305,6 +306,21 @@ def test_sizes_of_data_count_as_large() -> None:
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
         found = torch.compile(f, backend="lamella", fullgraph=True)(x)
     assert found.stride() == f(x).stride() == (1, 40) and torch.equal(found, f(x))
+
+
+def test_sizes_of_data_of_which_all_is_known() -> None:
+    """A part of one element says that there is one, and that two are more."""
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        found = x.unique()
+        rows = torch.maximum(torch.stack([found, found]), found)
+        found.narrow(0, 1, 0)
+        return rows
+
+    x = torch.tensor(3)
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        found = torch.compile(f, backend="lamella", fullgraph=True)(x)
+    assert found.stride() == f(x).stride() == (1, 1) and torch.equal(found, f(x))
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
