@@ -17,10 +17,17 @@ import torch
 from torch._guards import detect_fake_mode
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves, tree_map, tree_structure, tree_unflatten
 
 from .outputs import Binding, Output, symbols_of
-from .torch_compat import ALIASES_OF_RESULTS, OutputType, forward_metadata, replayed
+from .torch_compat import (
+    ALIASES_OF_RESULTS,
+    OutputType,
+    forward_metadata,
+    is_marked,
+    is_plain_tensor,
+    replayed,
+)
 
 if TYPE_CHECKING:
     import sympy
@@ -47,6 +54,9 @@ class View:
     or a view as another dtype is none to autograd.
     Derivatives go through these: those of `as_strided` are others where elements share memory.
     """
+
+    counted: bool = False
+    """Whether its writes count with those of all results in its base's memory: nobody makes it anew."""
 
     @property
     def numbers(self) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
@@ -80,37 +90,71 @@ class Views:
         kept = list(made[: self.count])
         for i, view in self.found.items():
             base = f"a[{view.position}]" if view.of_input else made[view.position].source
+            if view.counted and (before := made[view.position].beside) is not None:
+                base = f"viewed({base}, r[{before}])"
             steps = [(op, tree_map(expression, args), part) for op, args, part in view.steps]
             kept[i] = Output.view(base, view.value, view.numbers, view.relative, self.known, values, steps)
         return kept
 
 
-def take_views(graph: GraphModule) -> Views | None:
-    """Have None in the place of each output that AOTAutograd makes anew by how what is there lies; None if there is no
-    such output. `graph` is one for inference, or a forward.
+def take_views(graph: GraphModule, inference: bool) -> Views | None:
+    """Have None in the place of each output that AOTAutograd makes anew by how what is there lies, and for inference of
+    those that are marked as conjugates or negatives of what lies in memory; None if there is no such output. `graph` is
+    one for inference, or a forward.
 
     Raises NotFunctional where nothing says how eager's view lies.
     """
     found = _views(graph)
-    if not found:
-        return None
     node = graph.graph.output_node()
     outputs: list[Any] = list(node.args[0])  # pyright: ignore
+    bases: list[Node] = []
+    for i, output in enumerate(outputs if inference else ()):
+        if i not in found and (view := _marked(output, outputs, bases)) is not None:
+            found[i] = view
+    if not found:
+        return None
     known = _bindings([n for n in graph.graph.nodes if n.op == "placeholder"])
     numbers = {expression(n.meta.get("val")): n for n in graph.graph.nodes if _is_number(n)}
     for i, view in list(found.items()):
         if lost := view.symbols - set(known) - set(numbers):
             # A view by numbers of data. What is a view in the graph, of memory that nothing writes, is one natively.
-            if not _is_view(outputs[i], view.base):
+            if not is_marked(view.value) and not _is_view(outputs[i], view.base):
                 raise NotFunctional(f"it returns a view by {lost.pop()}, a number of data, of what it writes")
             del found[i]
-    values = [None if i in found else n for i, n in enumerate(outputs)]
+    values = [*(None if i in found else n for i, n in enumerate(outputs)), *bases]
     read: dict[Any, int] = {}
     for symbol in sorted(set[Any]().union(*(view.symbols for view in found.values())) - set(known), key=str):
         read[symbol] = len(values)
         values.append(numbers[symbol])
     node.args = (tuple(values),)
     return Views(found, known, read, len(outputs))
+
+
+def _marked(node: Any, outputs: Sequence[Any], bases: list[Node]) -> View | None:
+    """An output that is marked, as a view of what the graph computes, another output or one of `bases`, which are to
+    be.
+    """
+    value = node.meta.get("val") if isinstance(node, Node) else None
+    if not isinstance(value, torch.Tensor) or not is_plain_tensor(value) or not is_marked(value):
+        return None
+    steps: list[tuple[OpOverload, tuple[Any, ...], int | None]] = []
+    base: Node = node
+    while views_operand(base):
+        part = None
+        if base.target is operator.getitem:
+            part, base = base.args[1], base.all_input_nodes[0]
+        if not views_operand(base) or base.kwargs:
+            return None
+        numbers = [a.meta["val"] if isinstance(a, Node) else a for a in tree_leaves(base.args[1:])]
+        args = tree_unflatten(numbers, tree_structure(base.args[1:]))
+        steps.insert(0, (base.target, args, part))  # pyright: ignore[reportArgumentType]
+        base = base.all_input_nodes[0]
+    if base.op != "call_function":
+        return None
+    if base not in outputs and base not in bases:
+        bases.append(base)
+    position = outputs.index(base) if base in outputs else len(outputs) + bases.index(base)
+    return View(base, False, position, value, True, steps, counted=True)
 
 
 def written_inputs(graph: GraphModule) -> tuple[int, ...]:

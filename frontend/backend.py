@@ -221,7 +221,9 @@ class Backend:
         """
         steps, whole = dict[str, float](), dict[str, float]()
         self.graphs += 1
-        views, written = (None, None) if kind == "backward" else (take_views(graph), written_inputs(graph))
+        views, written = (
+            (None, None) if kind == "backward" else (take_views(graph, kind == "inference"), written_inputs(graph))
+        )
         with timed(whole, "all"), timed(steps, "loading the IR"):
             from ..dialects import lazy_formats as lazy_formats  # before any of xDSL's dialects
             from .graph_parts import UnsupportedGraph

@@ -24,6 +24,8 @@ FUNCTIONS: dict[str, Callable[[Tensor], tuple[Tensor, ...]]] = {
     ),
     "another dtype": lambda z: (lambda y: (y, y.view(torch.int32)[1:], y.clone().view(torch.int32)))(z.real * 2),
     "bytes": lambda z: (lambda y: (y.view(torch.int16), y.view(torch.int32), y.view(torch.uint8)))(z.real * 2),
+    "conjugates": lambda z: (lambda y: (y, y.conj(), y.conj()[1:], y.conj().imag, y.clone().conj()))(z * 2),
+    "conjugates without the whole": lambda z: (lambda y: (y.conj().split(1)[1], y.conj().imag, y.real))(z * 2),
     "strided": lambda z: (lambda y: (y, y.as_strided((2,), (1,)), y.clone().as_strided((2,), (1,))))(z.real * 2),
 }
 
@@ -65,6 +67,7 @@ def test_memory_of_results(name: str, size: int, dynamic: bool) -> None:
     z = torch.randn(size, dtype=torch.complex64)
     found, expected = lamella.compile(f, dynamic=dynamic, fullgraph=True)(z), f(z)
     assert shared((z, *found)) == shared((z, *expected))
+    assert [(t.is_conj(), t.is_neg()) for t in found] == [(t.is_conj(), t.is_neg()) for t in expected]
     torch.testing.assert_close(found, expected)
 
 
