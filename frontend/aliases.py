@@ -93,7 +93,8 @@ class Views:
             if view.counted and (before := made[view.position].beside) is not None:
                 base = f"viewed({base}, r[{before}])"
             steps = [(op, tree_map(expression, args), part) for op, args, part in view.steps]
-            kept[i] = Output.view(base, view.value, view.numbers, view.relative, self.known, values, steps)
+            numbers, anew = view.numbers, not view.counted
+            kept[i] = Output.view(base, view.value, numbers, view.relative, self.known, values, steps, anew)
         return kept
 
 

@@ -74,15 +74,16 @@ class Output:
         known: Mapping[sympy.Symbol, Binding],
         values: Mapping[sympy.Symbol, str],
         steps: Sequence[tuple[OpOverload, Any, int | None]] = (),
+        anew: bool = True,
     ) -> Output:
         """A tensor in the memory of what the source `base` gives, with the dtype and marks of the (fake) tensor `like`:
         sizes, strides, and the offset, `relative` to where that begins. `values` are sources of symbols that are not
-        `known`. Made by the views `steps` where these are known.
+        `known`. Made by the views `steps` where these are known, of the base itself if nobody makes it `anew`.
         """
         sizes, strides, offset = numbers
         if steps:
             # No view itself: AOTAutograd makes them anew, as views of the base, of what they are views of here.
-            made = f"{base}.detach()"
+            made = f"{base}.detach()" if anew else base
             for op, args, part in steps:
                 made = _called(op, made, args) + ("" if part is None else f"[{part}]")
             symbols = {s for _, args, _ in steps for value in tree_leaves(args) for s in symbols_of(value)}

@@ -9,7 +9,6 @@ something long runs (host_gil).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -287,7 +286,7 @@ class HostLowering(HostTensors):
             if value in self.buffers and self.buffers[value].argument is None:
                 self.handle(value)
         first: dict[Buffer, SSAValue] = {}
-        memories = Counter(map(_memory, values))
+        seen = set[SSAValue]()
         for i, value in enumerate(values):
             at, buffer = b.gep(results, i, PTR), self.buffers.get(value)
             if buffer in first:
@@ -295,8 +294,9 @@ class HostLowering(HostTensors):
                 frame.store(again, at)
                 continue
             memory = _memory(value)
-            alone = memories[memory] == 1 and isinstance(memory, OpResult)
-            frame.store(self._returned(value, alone and _is_view(value)), at)
+            made = isinstance(memory, OpResult) and memory not in seen
+            seen.add(memory)
+            frame.store(self._returned(value, made and _is_view(value)), at)
             if buffer is not None:
                 first[buffer] = at
         tuple_ = frame.get("lamella_tuple", results, b.constant(len(values), i64))
@@ -304,7 +304,7 @@ class HostLowering(HostTensors):
         b.ret(tuple_)
 
     def _returned(self, value: SSAValue, view: bool) -> SSAValue:
-        """As a Python object; of a `view` of what is made here and not returned otherwise, a tensor that is none."""
+        """As a Python object; of a `view` of what is made here and not returned before, a tensor that is none."""
         buffer = self.buffers.get(value)
         if buffer is None or buffer.argument is not None:
             return self.object(value)
