@@ -208,7 +208,7 @@ class MemoryPlan:
         others = [
             Request(0, end, _size(m)) if m.value in self.named
             else Request(m.first, end if m.returned else m.last, _size(m))
-            for m in here if m not in planned
+            for m in here if m not in planned and m.value not in self.written  # that is where it is written
         ]  # fmt: skip
         loans = lend(requests, lenders, others, end + 1, self.hints)
         if self.outer is None:

@@ -104,3 +104,26 @@ func.func @on_a_gpu(%x: !sym.t<[32768], f32, device=cuda:0>) -> !sym.t<[131072],
   %c = loop.launch @widen_gpu(%b) sizes [] : (!sym.t<[32768], f32, device=cuda:0>) -> !sym.t<[131072], f32, device=cuda:0>
   func.return %c : !sym.t<[131072], f32, device=cuda:0>
 }
+
+loop.kernel @first(%x: !sym.t<[8*s0], f32>) outs(%y: !sym.t<[s0], f32>) sizes [s0] grid [d0 = s0] {
+  %0 = loop.load %x[d0] : !sym.t<[8*s0], f32>
+  loop.store %0, %y[d0] : !sym.t<[s0], f32>
+  loop.end
+}
+
+// What is written over an argument is there once: counted twice, %w would be the peak, and %b would not lie in %c.
+// CHECK-LABEL: host.func @written
+// CHECK-NOT: host.arena
+// CHECK: [[LENT:%\w+]] = host.lend %c : !sym.t<[32768], f32>
+// CHECK-NEXT: %b = host.slot [[LENT]] [0] : !sym.t<[32768], f32>
+// CHECK-NOT: host.arena
+// CHECK: host.return
+func.func @written(%w: !sym.t<[262144], f32> {lamella.donated}, %x: !sym.t<[32768], f32>) -> (!sym.t<[32768], f32>, !sym.t<[32768], f32>, !sym.t<[131072], f32>, !sym.t<[32768], f32>) {
+  %r = loop.launch @twice(%w) sizes [262144] : (!sym.t<[262144], f32>) -> !sym.t<[262144], f32>
+  %a = loop.launch @twice(%x) sizes [32768] : (!sym.t<[32768], f32>) -> !sym.t<[32768], f32>
+  %b = loop.launch @reverse(%a) sizes [32768] : (!sym.t<[32768], f32>) -> !sym.t<[32768], f32>
+  %e = loop.launch @first(%r) sizes [32768] : (!sym.t<[262144], f32>) -> !sym.t<[32768], f32>
+  %c = loop.launch @twice(%b) sizes [32768] : (!sym.t<[32768], f32>) -> !sym.t<[32768], f32>
+  %f = loop.launch @widen(%c) sizes [32768] : (!sym.t<[32768], f32>) -> !sym.t<[131072], f32>
+  func.return %c, %e, %f, %x : !sym.t<[32768], f32>, !sym.t<[32768], f32>, !sym.t<[131072], f32>, !sym.t<[32768], f32>
+}
