@@ -23,6 +23,9 @@ from .memory_to_llvm import Element
 if TYPE_CHECKING:
     from .kernel_body import KernelBody
 
+LINE = 64
+"""Bytes that are fetched together."""
+
 
 def transpose_block(b: FunctionBuilder, rows: list[SSAValue]) -> list[SSAValue]:
     """The columns of n rows of n lanes: halves, quarters, … of two rows are exchanged down to what lies in 16 bytes,
@@ -73,9 +76,19 @@ class TransposeLoop:
         return self.b.binary(llvm.SDivOp, extent, self.b.constant(self.n, i64))
 
     def _blocks(self, column: Num, start: Num, end: Num, masks: bool) -> list[SSAValue]:
-        return self.b.loop(start, end, self.n, [], lambda row, _: self._block(column, row, masks))
+        """As many blocks at once as a cache line is wide, each of which asks for its share of the lines."""
+        n, beside = self.n, max(1, LINE // (self.n * self.element.size))
+        if not multiple_of(self.rows.extent, n * beside):
+            beside = 1
 
-    def _block(self, column: Num, row: Num, masks: bool) -> list[SSAValue]:
+        def blocks(row: Num, _: Any) -> list[SSAValue]:
+            for k in range(beside):
+                self._block(column, self.b.index_add(row, k * n), masks, k, beside)
+            return []
+
+        return self.b.loop(start, end, n * beside, [], blocks)
+
+    def _block(self, column: Num, row: Num, masks: bool, share: int, beside: int) -> None:
         b, n, type = self.b, self.n, vector(self.element.memory, self.n)
         mask = None
         if masks and not multiple_of(self.rows.extent, n):
@@ -85,8 +98,9 @@ class TransposeLoop:
             at = self._before_end(b.index_add(column, k))
             pointer = self._address(self.load, at, row)
             ahead = self.load.attributes.get("prefetch")
-            if ahead is not None:
-                self.body.memory.prefetch(self.load, pointer, self.body.bytes(ahead), n * self.element.size)
+            if ahead is not None and k % beside == share:
+                first = b.index_sub(self.body.bytes(ahead), share * n * self.element.size)
+                self.body.memory.prefetch(self.load, pointer, first, n * beside * self.element.size)
             vectors.append(
                 b.load(pointer, type, self.element.size)
                 if mask is None
@@ -94,7 +108,6 @@ class TransposeLoop:
             )
         for k, v in enumerate(transpose_block(b, vectors)):
             b.store(v, self._address(self.store, column, b.index_add(row, k)), self.element.size)
-        return []
 
     def _before_end(self, column: Num) -> Num:
         """A column to read: what lies behind the last one is not touched."""
