@@ -13,8 +13,9 @@ from torch._guards import detect_fake_mode
 from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 
-from ..dialects import seeded
 from ..dialects.aten import op_name
+
+# `dialects.seeded` is imported where there are such operators: to register its own, torch looks through all modules.
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
@@ -26,6 +27,8 @@ def with_seeds(graph: Graph, again: set[Node], eagers: bool) -> bool:
     """
     left = False
     for node in [n for n in graph.nodes if n in again and _draws(n)]:
+        from ..dialects import seeded
+
         try:
             if _given(node).get("generator") is None:
                 _give_seed(graph, node, seeded.seeded(node.target), eagers)
@@ -60,6 +63,8 @@ def without_states(forward: GraphModule) -> None:
             continue
         source, *args = node.args
         if isinstance(source, Node) and source.target is torch.ops.seeded.state.default:
+            from ..dialects import seeded
+
             node.target, node.args = seeded.original(node.target), tuple(args)
     forward.recompile()
 
