@@ -9,8 +9,10 @@ sizes.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import sympy
@@ -62,19 +64,17 @@ def aligned(size: Dim) -> Dim:
 
 def _pack(requests: Sequence[Request]) -> Plan:
     offsets: dict[int, Any] = {}
-    placed: list[tuple[int, int, Request]] = []  # offset, end, request; by offset
+    placed: list[tuple[int, int, int, int]] = []  # offset, end, first and last op; by offset
     for i in sorted(range(len(requests)), key=lambda i: (-int(requests[i].size), requests[i].first)):
-        request = requests[i]
-        size, at = int(request.size), 0
-        for offset, end, other in placed:
+        first, last, size, at = requests[i].first, requests[i].last, int(requests[i].size), 0
+        for offset, end, others_first, others_last in placed:
             if offset >= at + size:
                 break
-            if end > at and other.meets(request):
+            if end > at and others_first <= last and first <= others_last:
                 at = end
         offsets[i] = at
-        placed.append((at, at + size, request))
-        placed.sort(key=lambda p: p[0])
-    return Plan(tuple(offsets[i] for i in range(len(requests))), max((end for _, end, _ in placed), default=0))
+        insort(placed, (at, at + size, first, last), key=itemgetter(0))
+    return Plan(tuple(offsets[i] for i in range(len(requests))), max((end for _, end, *_ in placed), default=0))
 
 
 @dataclass

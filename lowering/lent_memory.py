@@ -8,8 +8,10 @@ gone after its last use is for the caller to decide: they must not become more i
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from .arena_plan import ALIGNMENT, Plan, Request, plan
 
@@ -87,15 +89,17 @@ def _borrowers(requests: Sequence[Request], lender: Lender, placed: Mapping[int,
         held[lender.over] = 0
     end = requests[lender.over].first if held and lender.over is not None else lender.first
     waiting = [i for i, r in enumerate(requests) if i not in placed and i not in held and r.last < end]
+    by_offset = [(0, _padded(requests[i]), requests[i]) for i in held]
     for i in sorted(waiting, key=lambda i: (-_int(requests[i]), requests[i].first)):
         at, size = 0, _padded(requests[i])
-        for j in sorted(held, key=lambda j: held[j]):
-            if requests[j].meets(requests[i]):
-                if held[j] >= at + size:
+        for offset, others_end, other in by_offset:
+            if others_end > at and other.meets(requests[i]):
+                if offset >= at + size:
                     break
-                at = max(at, held[j] + _padded(requests[j]))
+                at = others_end
         if at + size <= lender.size:
             held[i] = at
+            insort(by_offset, (at, at + size, requests[i]), key=itemgetter(0))
     return held
 
 

@@ -199,16 +199,16 @@ class MemoryPlan:
         lenders: list[Lender] = []
         operands: list[int] = []
         for m in results:
-            before, operand = self._overwrites(m, set(last))
+            before, operand = self._overwrites(m, last.keys())
             lenders.append(Lender(m.first, cast(int, _size(m)), None if before is None else last[before]))
             operands.append(operand)
-        here = [m for m in self.lifetimes.memories if device_of(m.value) == device and m not in results]
-        planned = {m for chain in chains for m in chain}
+        apart = {*results, *(m for chain in chains for m in chain)}
+        here = [m for m in self.lifetimes.memories if device_of(m.value) == device and m not in apart]
         end = len(self.lifetimes.steps) - 1
         others = [
             Request(0, end, _size(m)) if m.value in self.named
             else Request(m.first, end if m.returned else m.last, _size(m))
-            for m in here if m not in planned and m.value not in self.written  # that is where it is written
+            for m in here if m.value not in self.written  # that is where it is written
         ]  # fmt: skip
         loans = lend(requests, lenders, others, end + 1, self.hints)
         if self.outer is None:
@@ -264,7 +264,7 @@ class MemoryPlan:
             chain_of[memory] = chain
         return chains
 
-    def _overwrites(self, memory: Memory, planned: set[Memory]) -> tuple[Memory | None, int]:
+    def _overwrites(self, memory: Memory, planned: Set[Memory]) -> tuple[Memory | None, int]:
         """The memory of an input that this result of a launch may take over, and the number of the input.
 
         The input dies there, and the kernel allows it.
