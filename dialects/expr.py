@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import sympy
 from sympy.printing.str import StrPrinter
 
+from .quotients import quotient, remainder, replaced
 from .symbol_kinds import Kind, symbol_kind
 
 Expr: TypeAlias = sympy.Expr
@@ -308,31 +309,14 @@ def distance(start: Dim, end: Dim) -> Dim:
     return normal(end - start)  # pyright: ignore[reportOperatorIssue]
 
 
-@cache
-def _divmod_functions() -> tuple[Any, Any]:
-    from torch.utils._sympy.functions import FloorDiv, Mod
-
-    return FloorDiv, Mod
-
-
-@lru_cache(maxsize=1 << 16)
-def _floordiv(a: Any, b: Any) -> Any:
-    return _divmod_functions()[0](sympy.sympify(a), sympy.sympify(b))
-
-
-@lru_cache(maxsize=1 << 16)
-def _mod(a: Any, b: Any) -> Any:
-    return _divmod_functions()[1](sympy.sympify(a), sympy.sympify(b))
-
-
 def floordiv(a: Dim, b: Dim) -> Dim:
     """floor(a / b), Python's `//`."""
-    return a // b if isinstance(a, int) and isinstance(b, int) else normal(_floordiv(a, b))
+    return a // b if isinstance(a, int) and isinstance(b, int) else normal(quotient(a, b))
 
 
 def mod(a: Dim, b: Dim) -> Dim:
     """a - b * floor(a / b); operands non-negative."""
-    return a % b if isinstance(a, int) and isinstance(b, int) else normal(_mod(a, b))
+    return a % b if isinstance(a, int) and isinstance(b, int) else normal(remainder(a, b))
 
 
 def ceildiv(a: Dim, b: Dim) -> Dim:
@@ -348,11 +332,6 @@ def product(dims: Any) -> Dim:
     return normal(n)
 
 
-@lru_cache(maxsize=1 << 16)
-def _xreplace(e: Any, pairs: tuple[tuple[Any, Any], ...]) -> Any:
-    return e.xreplace({a: sympy.sympify(b) for a, b in pairs})
-
-
 def substitute(e: Any, mapping: Mapping[sympy.Symbol, Any]) -> Any:
     """`e` with symbols replaced at once; FloorDiv and Mod are simplified again."""
     if isinstance(e, int) or not mapping:
@@ -361,7 +340,7 @@ def substitute(e: Any, mapping: Mapping[sympy.Symbol, Any]) -> Any:
         return mapping.get(e, e)
     free = e.free_symbols
     pairs = tuple((s, v) for s, v in mapping.items() if s in free)
-    return normal(_xreplace(e, pairs)) if pairs else e
+    return normal(replaced(e, pairs)) if pairs else e
 
 
 def symbols(e: Any) -> frozenset[sympy.Symbol]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from random import Random
 from typing import Any
 
 import pytest
 import sympy
+from torch.utils._sympy.functions import FloorDiv, Mod
 
 from lamella.dialects import expr
 from lamella.dialects.symbol_kinds import SIGNED, Kind, symbol_kind
@@ -55,3 +59,47 @@ def test_names_say_what_symbols_stand_for(name: str, kind: Kind) -> None:
     assert symbol_kind(name) is kind
     assert symbol.is_integer is (None if kind is Kind.FLOAT else True)
     assert symbol.is_nonnegative is (None if kind in SIGNED | {Kind.FLOAT} else True)
+
+
+_SYMBOLS = [expr.symbol(name) for name in ("d0", "d1", "s0", "u0", "n1", "r0")]
+
+
+def _sum(random: Random) -> Any:
+    numbers = [1, 1, 2, 3, 4, 6, 8, 12, -1, -4, 16]
+    terms = [random.choice(numbers) * s for s in random.sample(_SYMBOLS, random.randrange(1, 4))]
+    return sympy.Add(*terms, random.choice([0, 0, 1, 2, 3, 8, -1, -4, 7]))
+
+
+def _result(make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except Exception as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_quotients_and_remainders_of_sums_are_torchs(seed: int) -> None:
+    random = Random(seed)
+    a: Any = _sum(random)
+    inner: Any = random.choice([FloorDiv, Mod])(_sum(random), random.choice([2, 3, 4, 8]))
+    numbers = [1, 2, 3, 4, 6, 8, 12, 16]
+    for base in (a, a + 4 * inner, inner, sympy.Integer(7), expr.symbol("z0"), 4 * expr.symbol("z0")):
+        for b in (*map(sympy.Integer, numbers), _SYMBOLS[2]):
+            for ours, theirs in ((expr.floordiv, FloorDiv), (expr.mod, Mod)):
+                found, wanted = _result(partial(ours, base, b)), _result(partial(theirs, base, b))
+                assert found == wanted
+                if isinstance(wanted, sympy.Basic) and not isinstance(found, int):
+                    assert found.args == wanted.args and expr.text(found) == expr.text(wanted)
+    mapping = {_SYMBOLS[0]: random.choice([0, 5, _SYMBOLS[5], 4 * _SYMBOLS[5] + 3, _sum(random), inner])}
+    mapping[_SYMBOLS[1]] = random.choice([0, _SYMBOLS[3], _SYMBOLS[5] * 8, _sum(random)])
+    programs: list[Any] = [
+        a + 7 * inner,
+        sympy.Min(a, inner),
+        expr.mod(a, 4) * expr.floordiv(3 * a + 1, 8),
+        sympy.Lt(inner, a),
+    ]
+    for e in programs:
+        wanted = _result(partial(e.xreplace, {s: sympy.sympify(v) for s, v in mapping.items()}))
+        found = _result(partial(expr.substitute, e, mapping))
+        assert found == wanted
+        assert isinstance(wanted, type) or expr.text(found) == expr.text(wanted)
