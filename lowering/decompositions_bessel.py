@@ -203,15 +203,20 @@ def log_ndtr(x: Value) -> Value:
     return (x < -1.0).where(x.eq(-math.inf).where(-math.inf, left), right)
 
 
-@in_double("aten.special_ndtri")
+@pointwise("aten.special_ndtri")
 def ndtri(p: Value) -> Value:
-    """The quantile of the normal distribution: the x with ndtr(x) = p."""
+    """The quantile of the normal distribution: the x with ndtr(x) = p; in the tails of f64 with a step of Newton's."""
+    is_double, p = p.dtype == "f64", p.to("f64")
     middle = (p * 2.0 - 1.0).unary(prims.ErfinvOp.make) * math.sqrt(2)
     lower = p.minimum(1.0 - p)
     z = (lower.log() * -2.0).sqrt()
     low, high = 1 / 39, 1 / 2
     t = (1.0 / z - (low + high) / 2) * (2 / (high - low))
     far = z - (z.log() - polynomial(tables.NDTRI_TAIL, t)) / z
+    if is_double:
+        error = (far * math.sqrt(0.5)).unary(prims.ErfcOp.make) * 0.5 - lower
+        better = far + error * (far * far * 0.5).exp() * math.sqrt(2 * math.pi)
+        far = (lower > 1e-290).where(better, far)  # before digits of a share are lost
     tail = lower.eq(0.0).where(math.inf, far)
     signed = (p < 0.5).where(-tail, tail)
     return (lower < math.exp(-2)).where(signed, middle)

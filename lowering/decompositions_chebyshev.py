@@ -5,6 +5,7 @@ A polynomial of -x is (-1)^n times one of x, of the same kind (T, U) or of the o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -61,15 +62,16 @@ def _w(p: Point) -> Value:
 
 
 def _polynomial(x: Value, n: Value, above: Formula, below: Formula) -> Value:
-    """`above` for x from 0, (-1)^n times `below` of -x below; 1 for n = 0 and 0 for negative n."""
+    """`above` for x from 0, (-1)^n times `below` of -x below; infinite far out; 1 for n = 0 and 0 for negative n."""
     n, s = n.trunc(), x.abs()
     inside = s <= 1.0
     angle = inside.where(s, 1.0).unary(prims.AcosOp.make)
     beyond = s.maximum(1.0).unary(prims.AcoshOp.make)
     point = Point(n, inside, inside.where(angle, beyond))
     odd = (n * 0.5).floor().ne(n * 0.5)
-    mirrored = below(point)
-    y = (x < 0.0).where(odd.where(-mirrored, mirrored), above(point))
+    far = s.eq(math.inf)
+    mirrored, same = (far.where(s, formula(point)) for formula in (below, above))
+    y = (x < 0.0).where(odd.where(-mirrored, mirrored), same)
     return (n < 0.0).where(0.0, n.eq(0.0).where(1.0, y))
 
 

@@ -295,11 +295,6 @@ def heaviside(x: Value, values: Value) -> Value:
     return x.eq(0).where(values, (x > 0).to(x.dtype))
 
 
-@pointwise("aten.ldexp.Tensor")
-def ldexp(x: Value, exponent: Value) -> Value:
-    return x * exponent.unary(prims.Exp2Op.make)
-
-
 # Three operands
 
 

@@ -59,3 +59,22 @@ def pow_number(x: Value, exponent: Number) -> Value:
     if exponent == -2:
         return (x * x).reciprocal()
     return x.binary(prims.PowOp.make, exponent)
+
+
+@rule("aten.ldexp.Tensor", elementwise=True)
+def ldexp(call: Call, x: Value | Number, exponent: Value | Number) -> Value:
+    """x * 2^exponent. The power of a whole exponent may be out of range where the result is not: it is one of f64, for
+    f64 in parts, the last of which rounds.
+    """
+    t, dtype = call.type, opmath(call.type.dtype)
+    if not isinstance(exponent, Value) or exponent.is_float:
+        y, n = (fit(call.b, v, "Tensor", t, dtype) for v in (x, exponent))
+        return y * n.unary(prims.Exp2Op.make)
+    y, n = (fit(call.b, v, "Tensor", t, "f64") for v in (x, exponent))
+    parts: list[Value] = []
+    for _ in range(3 if dtype == "f64" else 1):
+        parts.append(n.maximum(-1000.0).minimum(1000.0))
+        n = n - parts[-1]
+    for part in reversed(parts):
+        y = y * part.unary(prims.Exp2Op.make)
+    return y

@@ -48,7 +48,7 @@ def hyperbolic(x: Value, function: Unary) -> Value:
 
 
 def erfinv(y: Value, call: Callable[[str, Value], Value]) -> Value:
-    """The x with erf(x) = y: a rational guess as in ATen's calc_erfinv, then Newton's method twice."""
+    """The x with erf(x) = y: a rational guess as in ATen's calc_erfinv, good to 4e-4, then Halley's method twice."""
     size = y.abs()
     square = y * y
     near = size * square.poly(-0.140543331, 0.914624893, -1.645349621, 0.886226899)
@@ -60,7 +60,8 @@ def erfinv(y: Value, call: Callable[[str, Value], Value]) -> Value:
     for _ in range(2):
         # Near 1 the difference is taken from the other side, where it keeps its digits.
         error = (size < 0.5).select(call("erf", x) - size, rest - call("erfc", x))
-        x = x - error * (PI**0.5 / 2) * call("exp", x * x)
+        step = error * (PI**0.5 / 2) * call("exp", x * x)
+        x = x - step / x.fma(step, 1.0)
     return size.equals(1.0).select(y * INF, x.copysign(y))
 
 

@@ -65,3 +65,47 @@ def test_in_float64(dtype: torch.dtype) -> None:
         return [torch.float_power(x, e) for e in EXPONENTS]
 
     _compare(_compiled(powers, x), powers(x), EXPONENTS)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_whole_exponents_of_two(dtype: torch.dtype) -> None:
+    """Also where the power alone is out of range."""
+    known = torch.finfo(dtype)
+    numbers = [1.0, -1.7, 0.0, -0.0, known.max, known.tiny, 1.5 * known.tiny, math.inf, math.nan]
+    exponents = [
+        0,
+        1,
+        -1,
+        10,
+        -10,
+        24,
+        127,
+        128,
+        150,
+        -126,
+        -127,
+        -149,
+        -150,
+        277,
+        -277,
+        1023,
+        1024,
+        -1074,
+        2100,
+        -2100,
+    ]
+    x, n = (t.contiguous() for t in torch.tensor(list(itertools.product(numbers, exponents)), dtype=torch.float64).T)
+    x, n = x.to(dtype), n.long()
+    wanted = [
+        v if v == 0 or not math.isfinite(v) else _times(v, k) for v, k in zip(x.tolist(), n.tolist(), strict=True)
+    ]
+    _compare(
+        _compiled(lambda x, n: [torch.ldexp(x, n)], x, n), [torch.tensor(wanted, dtype=torch.float64).to(dtype)], [2]
+    )
+
+
+def _times(x: float, power: int) -> float:
+    try:
+        return math.ldexp(x, power)
+    except OverflowError:
+        return math.copysign(math.inf, x)
