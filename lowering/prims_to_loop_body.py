@@ -254,8 +254,8 @@ def _from_float(b: Body, x: SSAValue, source: str, target: str) -> SSAValue:
         return _resize(b, x, t)
     if target == "u64":
         return b.add(arith.FPToUIOp, x, type=t)
-    # narrow integers wrap from a wide one: -1.0 is 255 in u8
-    wide = i64 if is_unsigned(target) or target == "i64" else i32
+    # narrow integers wrap from the wide one that ATen takes: -1.0 is 255 in u8
+    wide = i64 if target in ("i64", "u8", "u32") else i32
     x = b.add(arith.FPToSIOp, x, type=wide)
     return x if t == wide else b.add(arith.TruncIOp, x, type=t)
 

@@ -203,16 +203,35 @@ def _truncate(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
     return s.narrowed(value, result)
 
 
+_EXPONENTIALS = frozenset(("math.exp", "math.exp2", "math.expm1"))
+
+
+def _subtract(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
+    """What is an exponent is not contracted: of a product that is large, less the largest of all, it would be how that
+    was rounded, which may be any number.
+    """
+    if any(use.operation.name in _EXPONENTIALS for use in op.results[0].uses):
+        return s.b.binary(llvm.FSubOp, v[0], v[1], NO_FLAGS)
+    return s.b.fsub(*v)
+
+
 def _float_operand(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
     return s.widened(v[0], op.operands[0].type)
 
 
 def _to_integer(s: ScalarCode, op: Operation, v: list[SSAValue], signed: bool) -> SSAValue:
-    """Towards zero. Out of range it is the least integer, as of x86's instruction; narrow types keep the low bits."""
+    """Towards zero. Out of range it is the least integer, as of x86's instruction; narrow types keep the low bits. Of
+    u64, what is below 0 wraps around, and what is 2^63 or more is taken less that, as C++ compilers do on x86.
+    """
     value, width = _float_operand(s, op, v), bits_of(op.results[0])
     wide = IntegerType(max(width, 32 if signed else 64))
-    cls = llvm_ext.FPToUIOp if not signed and width == 64 else llvm_ext.FPToSIOp
-    return s.b.resize(s.b.cast(cls, value, wide), IntegerType(width))
+    whole = s.b.cast(llvm_ext.FPToSIOp, value, wide)
+    if not signed and width == 64:
+        half = s.same(2.0**63, value)
+        rest = s.b.cast(llvm_ext.FPToSIOp, s.b.fsub(value, half), wide)
+        upper = s.b.add(rest, s.same(-(2**63), rest))
+        whole = s.b.select(s.b.fcmp("oge", value, half), upper, whole)
+    return s.b.resize(whole, IntegerType(width))
 
 
 def _from_integer(s: ScalarCode, op: Operation, v: list[SSAValue], cls: type[Operation]) -> SSAValue:
@@ -309,7 +328,7 @@ _CALLED = (
 
 _FLOAT: dict[str, Row] = {
     "arith.addf": lambda s, op, v: s.b.fadd(*v),
-    "arith.subf": lambda s, op, v: s.b.fsub(*v),
+    "arith.subf": _subtract,
     "arith.mulf": lambda s, op, v: s.b.fmul(*v),
     "arith.divf": divide_floats,
     "arith.negf": _negate,

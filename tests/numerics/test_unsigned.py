@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import platform
 from collections.abc import Callable
 
 import pytest
@@ -37,3 +39,17 @@ def test_function(name: str, dtype: torch.dtype) -> None:
     x, y = torch.randint(0, 1 << min(8 * dtype.itemsize, 62), (2, 37), generator=generator)
     x[:3], y[:3] = torch.tensor([0, 1, -1]), torch.tensor([-1, 1, 5])  # -1 is the largest
     assert check_call(FUNCTIONS[name], (x.to(dtype), y.to(dtype))) == []
+
+
+OUTSIDE = [-1.0, -3e9, 3e9, 1e19, -1e19, 2.0**63, 1e30, -1e30, math.inf, -math.inf, math.nan, 0.9, -0.9, 70000.0]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="other instructions, other numbers")
+@pytest.mark.parametrize("source", (torch.float32, torch.float64, torch.bfloat16), ids=str)
+@pytest.mark.parametrize("dtype", (torch.uint8, torch.uint16, torch.uint64, torch.int16, torch.int64), ids=str)
+def test_floats_that_are_out_of_range(dtype: torch.dtype, source: torch.dtype) -> None:
+    """Undefined in C, but the same in eager for every element and dtype here, on x86."""
+    x = torch.tensor(OUTSIDE, dtype=source).repeat_interleave(40)
+    torch._dynamo.reset()
+    got = torch.compile(lambda x: x.to(dtype), backend="lamella", options={"cache": False})(x)
+    assert got.tolist() == x.to(dtype).tolist()
