@@ -63,6 +63,9 @@ class _Printer(StrPrinter):
     def _print_Min(self, e: Any) -> str:
         return self._call("min", sorted(e.args, key=sympy.default_sort_key))
 
+    def _print_Abs(self, expr: Any) -> str:
+        return self._call("abs", expr.args)
+
     def _print_ModularIndexing(self, e: Any) -> str:
         return self._call("modular_indexing", e.args)
 
@@ -127,6 +130,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
         "floordiv": floordiv,
         "mod": mod,
         "modular_indexing": f.ModularIndexing,
+        "abs": sympy.Abs,
         "max": sympy.Max,
         "min": sympy.Min,
         "and": sympy.And,

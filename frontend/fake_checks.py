@@ -13,6 +13,20 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, guard_or_true
 
+from .fake_number_checks import (
+    check_alpha,
+    check_beta,
+    check_difference,
+    check_limits,
+    check_order,
+    check_power,
+    check_probability,
+    check_range,
+    check_scale,
+    check_summed,
+    is_integer,
+)
+
 _aten: Any = torch.ops.aten
 Check = Callable[[dict[str, Any]], None]
 """It is told the arguments by their names, and may take some of them out."""
@@ -202,12 +216,8 @@ def _is_bool(dtype: torch.dtype) -> bool:
     return dtype is torch.bool
 
 
-def _is_integer(dtype: torch.dtype) -> bool:
-    return not (dtype.is_floating_point or dtype.is_complex)
-
-
 def _is_not_integer(dtype: torch.dtype) -> bool:
-    return dtype is torch.bool or not _is_integer(dtype)
+    return dtype is torch.bool or not is_integer(dtype)
 
 
 def _is_float(dtype: torch.dtype) -> bool:
@@ -215,73 +225,11 @@ def _is_float(dtype: torch.dtype) -> bool:
 
 
 def _is_integer_but_bool(dtype: torch.dtype) -> bool:
-    return dtype is not torch.bool and _is_integer(dtype)
+    return dtype is not torch.bool and is_integer(dtype)
 
 
 def _is_neither_float_nor_long(dtype: torch.dtype) -> bool:
-    return _is_integer(dtype) and dtype is not torch.int64
-
-
-def _check_power(given: dict[str, Any]) -> None:
-    x, exponent = given["self"], given["exponent"]
-    if _is_integer(x.dtype) and isinstance(exponent, int | torch.SymInt) and not guard_or_true(exponent >= 0):
-        raise RuntimeError("Integers to negative integer powers are not allowed.")
-
-
-def _is_whole(number: Any) -> bool:
-    return isinstance(number, (int, torch.SymInt, torch.SymBool))
-
-
-def _check_scale(given: dict[str, Any]) -> None:
-    """A number by which bools or integers are multiplied is none with a fraction."""
-    operands = given["self"], given["other"]
-    is_whole = all(_is_integer(x.dtype) if isinstance(x, torch.Tensor) else _is_whole(x) for x in operands)
-    if is_whole and isinstance(given.get("alpha"), float):
-        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
-
-
-def _check_difference(given: dict[str, Any]) -> None:
-    """Truth values are not subtracted, nor is anything from them."""
-    for x in (given["self"], given["other"]):
-        if isinstance(x, bool) or (isinstance(x, torch.Tensor) and x.dtype is torch.bool):
-            raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported.")
-
-
-def _check_probability(given: dict[str, Any]) -> None:
-    p = given["p"]
-    if isinstance(p, int | float | torch.SymFloat) and not (guard_or_true(p >= 0) and guard_or_true(p <= 1)):
-        raise RuntimeError(f"expected p to be in [0, 1], but got p={p}")
-
-
-def _check_range(given: dict[str, Any]) -> None:
-    x, low, high = given["self"], given.get("from", 0.0), given.get("to", 1.0)
-    if isinstance(low, float) and isinstance(high, float) and not 0 <= high - low <= torch.finfo(x.dtype).max:
-        raise RuntimeError(f"uniform_ expects a range [from, to), but got from={low} and to={high}")
-
-
-def _check_beta(given: dict[str, Any]) -> None:
-    if not guard_or_true(given.get("beta", 1.0) >= 0):
-        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-
-
-def _check_order(given: dict[str, Any]) -> None:
-    if not guard_or_true(given["p"] >= 1):
-        raise RuntimeError("p has to be greater than or equal to 1")
-
-
-def _check_summed(given: dict[str, Any]) -> None:
-    """Sums along a dim are of numbers."""
-    if given.get("dtype") is torch.bool:
-        raise RuntimeError("not implemented for 'Bool'")
-
-
-def _check_limits(given: dict[str, Any]) -> None:
-    """Truth values have no limits that are truth values; a limit that is a tensor alone is a maximum or minimum."""
-    limits = [x for name in ("min", "max") if (x := given.get(name)) is not None]
-    if len(limits) == 1 and isinstance(limits[0], torch.Tensor):
-        return
-    if all(isinstance(x, bool) or getattr(x, "dtype", None) is torch.bool for x in (given["self"], *limits)):
-        raise RuntimeError("not implemented for 'Bool'")
+    return is_integer(dtype) and dtype is not torch.int64
 
 
 _TARGET = _index("target", torch.int64, torch.uint8)
@@ -292,9 +240,13 @@ _DTYPES: dict[Any, Check] = {
     _aten.mv.default: _alike("self", "vec"),
     _aten.addmv.default: _alike("self", "mat", "vec"),
     _aten.linear.default: _alike("input", "weight", "bias"),
-    _aten.grid_sampler_2d.default: _all(_alike("input", "grid"), _not(_is_integer, "input")),
-    _aten.grid_sampler_3d.default: _all(_alike("input", "grid"), _not(_is_integer, "input")),
+    _aten.grid_sampler_2d.default: _all(_alike("input", "grid"), _not(is_integer, "input")),
+    _aten.grid_sampler_3d.default: _all(_alike("input", "grid"), _not(is_integer, "input")),
     _aten.heaviside.default: _alike("self", "values"),
+    **dict.fromkeys(
+        (_aten.binary_cross_entropy.default, _aten.huber_loss.default, _aten.soft_margin_loss.default),
+        _alike("self", "target"),
+    ),
     _aten.index_put.default: _all(_alike("self", "values"), _index("indices", *_ANY_INDEX)),
     _aten.put.default: _all(_alike("self", "source"), _index("index", torch.int64)),
     _aten.index_select.default: _index("index", torch.int64, torch.int32),
@@ -335,11 +287,11 @@ _DTYPES: dict[Any, Check] = {
         _not(_is_bool, "self"),
     ),
     _aten.pow.Tensor_Tensor: _not(_is_bool, "self", "exponent"),
-    _aten.pow.Tensor_Scalar: _check_power,
+    _aten.pow.Tensor_Scalar: check_power,
     _aten.addcmul.default: _not(_is_bool, "self", "tensor1", "tensor2"),
-    _aten.add.Tensor: _check_scale,
-    _aten.sub.Tensor: _all(_check_scale, _check_difference),
-    **dict.fromkeys((_aten.sub.Scalar, _aten.rsub.Tensor, _aten.rsub.Scalar), _check_difference),
+    _aten.add.Tensor: check_scale,
+    _aten.sub.Tensor: _all(check_scale, check_difference),
+    **dict.fromkeys((_aten.sub.Scalar, _aten.rsub.Tensor, _aten.rsub.Scalar), check_difference),
     **dict.fromkeys((_aten.bitwise_and.Tensor, _aten.bitwise_or.Tensor), _not(_is_float, "self", "other")),
     _aten.bucketize.Tensor: _all(_not(_is_bool, "self", "boundaries"), _check_boundaries),
     **dict.fromkeys(
@@ -363,22 +315,25 @@ _DTYPES: dict[Any, Check] = {
             _aten.lerp.Scalar,
             _aten.lerp.Tensor,
             _aten._prelu_kernel.default,
+            _aten.frac.default,
+            _aten.logcumsumexp.default,
             _aten.adaptive_max_pool2d.default,
             _aten.adaptive_max_pool3d.default,
         ),
-        _on_cpus(_not(_is_integer, "self")),
+        _on_cpus(_not(is_integer, "self")),
     ),
     **dict.fromkeys((_aten.im2col.default, _aten.col2im.default), _on_cpus(_not(_is_integer_but_bool, "self"))),
-    _aten.normal.Tensor_Tensor: _not(_is_integer, "mean"),
-    _aten.normal.Tensor_float: _not(_is_integer, "mean"),
+    _aten.normal.Tensor_Tensor: _not(is_integer, "mean"),
+    _aten.normal.Tensor_float: _not(is_integer, "mean"),
     **dict.fromkeys(
         (_aten.gelu.default, _aten.rrelu_with_noise_functional.default),
-        _not(_is_integer, "self"),
+        _not(is_integer, "self"),
     ),
-    **dict.fromkeys((_aten.bernoulli.p, _aten.native_dropout.default), _check_probability),
-    _aten.uniform.default: _check_range,
-    _aten.smooth_l1_loss.default: _check_beta,
-    _aten.mvlgamma.default: _check_order,
+    **dict.fromkeys((_aten.bernoulli.p, _aten.native_dropout.default), check_probability),
+    _aten.uniform.default: check_range,
+    _aten.smooth_l1_loss.default: check_beta,
+    _aten.mvlgamma.default: check_order,
+    _aten.celu.default: check_alpha,
     **dict.fromkeys(
         (
             _aten.clamp.default,
@@ -386,12 +341,21 @@ _DTYPES: dict[Any, Check] = {
             _aten.clamp_min.default,
             _aten.clamp_max.default,
         ),
-        _on_cpus(_check_limits),
+        _on_cpus(check_limits),
     ),
-    **dict.fromkeys((_aten.cumsum.default, _aten.cumprod.default), _check_summed),
+    **dict.fromkeys((_aten.cumsum.default, _aten.cumprod.default), check_summed),
     **dict.fromkeys((_aten.argmax.default, _aten.argmin.default), _not(_is_bool, "self")),
-    _aten.igamma.default: _not(_is_integer, "self", "other"),
-    _aten.igammac.default: _not(_is_integer, "self", "other"),
+    **dict.fromkeys(
+        (
+            _aten.igamma.default,
+            _aten.igammac.default,
+            _aten.hypot.default,
+            _aten.logaddexp.default,
+            _aten.logaddexp2.default,
+            _aten.nextafter.default,
+        ),
+        _not(is_integer, "self", "other"),
+    ),
     _aten.gcd.default: _not(_is_not_integer, "self"),
     _aten.lcm.default: _not(_is_not_integer, "self"),
     **dict.fromkeys((_aten.avg_pool2d.default, _aten.avg_pool3d.default), _not(_is_neither_float_nor_long, "self")),

@@ -70,7 +70,7 @@ def prelu(x: Value, weight: Value) -> Value:
 def elu(x: Value, alpha: Number, scale: Number, input_scale: Number) -> Value:
     """scale * (x above 0, alpha * (e^(input_scale x) - 1) below)."""
     negative = (x * input_scale).unary(prims.Expm1Op.make) * (alpha * scale)
-    return (x <= 0.0).where(negative, x * scale)
+    return (x < 0.0).where(negative, x * scale)
 
 
 @pointwise("aten.celu")

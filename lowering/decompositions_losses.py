@@ -8,6 +8,7 @@ from ..dialects import expr
 from ..dialects.expr import Dim
 from .decomposition import Call, rule
 from .prims_builder import Value
+from .promotion import opmath, promote_types
 
 NONE: Final = 0
 MEAN: Final = 1
@@ -21,34 +22,44 @@ def reduced(loss: Value, reduction: int) -> Value:
     return total / total.full(loss.type.numel) if reduction == MEAN else total
 
 
+def _pair(x: Value, target: Value) -> tuple[Value, Value]:
+    """Both in the dtype that eager computes in."""
+    dtype = opmath(promote_types(x.dtype, target.dtype))
+    return x.to(dtype), target.to(dtype)
+
+
 def _share(grad: Value, x: Value, reduction: int) -> Value:
-    """What of the loss's derivative falls on each element."""
-    grad = grad.opmath().expand(x.shape)
+    """What of the loss's derivative falls on each element of x, which is of the dtype that eager computes in."""
+    grad = grad.to(x.dtype).expand(x.shape)
     return grad / grad.full(x.type.numel) if reduction == MEAN else grad
 
 
 @rule("aten.mse_loss")
 def mse_loss(call: Call, x: Value, target: Value, reduction: int) -> Value:
     """(x - target)^2."""
-    difference = x.opmath() - target.opmath()
+    x, target = _pair(x, target)
+    difference = x - target
     return reduced(difference * difference, reduction)
 
 
 @rule("aten.mse_loss_backward")
 def mse_loss_backward(call: Call, grad: Value, x: Value, target: Value, reduction: int) -> Value:
-    return 2.0 * (x.opmath() - target.opmath()) * _share(grad, x, reduction)
+    x, target = _pair(x, target)
+    return 2.0 * (x - target) * _share(grad, x, reduction)
 
 
 @rule("aten.smooth_l1_loss")
 def smooth_l1_loss(call: Call, x: Value, target: Value, reduction: int, beta: float) -> Value:
     """d^2 / (2 beta) for d = |x - target| < beta, d - beta / 2 from there on."""
-    d = (x.opmath() - target.opmath()).abs()
+    x, target = _pair(x, target)
+    d = (x - target).abs()
     return reduced(d if beta == 0 else (d < beta).where(0.5 * d * d / beta, d - 0.5 * beta), reduction)
 
 
 @rule("aten.smooth_l1_loss_backward")
 def smooth_l1_loss_backward(call: Call, grad: Value, x: Value, target: Value, reduction: int, beta: float) -> Value:
-    d, share = x.opmath() - target.opmath(), _share(grad, x, reduction)
+    x, target = _pair(x, target)
+    d, share = x - target, _share(grad, x, reduction)
     outside = (d <= -beta).where(-share, share)
     return outside if beta == 0 else (d.abs() < beta).where(share * d / beta, outside)
 
@@ -56,20 +67,23 @@ def smooth_l1_loss_backward(call: Call, grad: Value, x: Value, target: Value, re
 @rule("aten.huber_loss")
 def huber_loss(call: Call, x: Value, target: Value, reduction: int, delta: float) -> Value:
     """d^2 / 2 for d = |x - target| <= delta, delta * (d - delta / 2) beyond."""
-    d = (x.opmath() - target.opmath()).abs()
+    x, target = _pair(x, target)
+    d = (x - target).abs()
     return reduced((d <= delta).where(0.5 * d * d, delta * (d - 0.5 * delta)), reduction)
 
 
 @rule("aten.huber_loss_backward")
 def huber_loss_backward(call: Call, grad: Value, x: Value, target: Value, reduction: int, delta: float) -> Value:
-    d, share = x.opmath() - target.opmath(), _share(grad, x, reduction)
+    x, target = _pair(x, target)
+    d, share = x - target, _share(grad, x, reduction)
     return (d < -delta).where(-delta * share, (d > delta).where(delta * share, d * share))
 
 
 @rule("aten.soft_margin_loss")
 def soft_margin_loss(call: Call, x: Value, target: Value, reduction: int) -> Value:
     """log(1 + e^(-target * x))."""
-    return reduced((-target.opmath() * x.opmath()).exp().log1p(), reduction)
+    x, target = _pair(x, target)
+    return reduced((-target * x).exp().log1p(), reduction)
 
 
 @rule("aten.binary_cross_entropy")
@@ -85,8 +99,8 @@ def binary_cross_entropy(call: Call, x: Value, target: Value, weight: Value | No
 def binary_cross_entropy_backward(
     call: Call, grad: Value, x: Value, target: Value, weight: Value | None, reduction: int
 ) -> Value:
-    share = _share(grad, x, reduction)
     x, target = x.opmath(), target.opmath()
+    share = _share(grad, x, reduction)
     result = share * (x - target) / ((1.0 - x) * x).maximum(1e-12)
     return result if weight is None else result * weight.opmath()
 
@@ -96,12 +110,12 @@ def binary_cross_entropy_with_logits(
     call: Call, x: Value, target: Value, weight: Value | None, pos_weight: Value | None, reduction: int
 ) -> Value:
     """(1 - target) * x - (1 + (pos_weight - 1) * target) * log_sigmoid(x)."""
-    x, target = x.opmath(), target.opmath()
+    x, target = _pair(x, target)
     log_sigmoid = x.minimum(0.0) - (-x.abs()).exp().log1p()
     if pos_weight is not None:
-        log_sigmoid = log_sigmoid * ((pos_weight.opmath() - 1.0) * target + 1.0)
+        log_sigmoid = log_sigmoid * ((pos_weight.to(x.dtype) - 1.0) * target + 1.0)
     loss = (1.0 - target) * x - log_sigmoid
-    return reduced(loss if weight is None else loss * weight.opmath(), reduction)
+    return reduced(loss if weight is None else loss * weight.to(x.dtype), reduction)
 
 
 # Negative log likelihood: x holds log-probabilities, its classes are dim 1, or dim 0 of a vector

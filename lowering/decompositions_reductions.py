@@ -182,12 +182,10 @@ def _spread(x: Value, dims: Dims, correction: Number | None, keepdim: bool) -> t
         return variance, mean
     n: Any = x.count(over)
     if isinstance(n, int) and not number:
-        left = max(n - correction, 0)
+        left = n - correction if n > correction else 0
         return variance * (n / left if left else math.inf), mean
-    left: Any = n - cast(Any, correction)
-    if left.is_nonnegative is not True:
-        left = sympy.Max(0, left)
-    return variance * variance.full(n) / variance.full(left), mean
+    left = variance.full(n - cast(Any, correction))
+    return variance * variance.full(n) / (left > 0.0).where(left, 0.0), mean
 
 
 @rule("aten.var.correction")

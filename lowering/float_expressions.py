@@ -19,9 +19,9 @@ from .size_code import has_code
 _FLOAT_ARITHMETIC = (sympy.Add, sympy.Mul, IntTrueDiv, FloatTrueDiv, ToFloat)
 _FUNCTIONS = {
     **{"OpaqueUnaryFn_sqrt": prims.SqrtOp, "OpaqueUnaryFn_log2": prims.Log2Op, "OpaqueUnaryFn_sin": prims.SinOp},
-    **{"OpaqueUnaryFn_cos": prims.CosOp, "OpaqueUnaryFn_tanh": prims.TanhOp},
+    **{"OpaqueUnaryFn_cos": prims.CosOp, "OpaqueUnaryFn_tanh": prims.TanhOp, "Abs": prims.AbsOp},
 }
-"""Of Python's `math`, by what torch calls them in an expression."""
+"""Of Python's `math`, and `abs`, by what torch calls them in an expression."""
 
 
 def float_tensor(b: Builder, e: sympy.Expr, device: str) -> Value | None:

@@ -54,6 +54,9 @@ WRONG: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "sort along no dim": (lambda x: x.sort(-3).values, (X,)),
     "a row of no dim": (lambda x: x.select(-3, 0) * 2, (X,)),
     "dilation by 0": (lambda x: F.conv1d(x, x[:, :, None], dilation=0), (X[None, :3],)),
+    **{f"{f.__name__} of integers": (f, (WHOLE, WHOLE)) for f in (torch.hypot, torch.logaddexp, torch.nextafter)},
+    "frac of integers": (torch.frac, (WHOLE,)),
+    "binary_cross_entropy of two dtypes": (F.binary_cross_entropy, (X / 12, X.double() / 12)),
     "abs of truth values": (torch.abs, (MASK,)),
     "softsign of truth values": (F.softsign, (MASK,)),
     "hardshrink of integers": (F.hardshrink, (WHOLE,)),
@@ -141,6 +144,12 @@ RIGHT: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "output padding": (
         lambda x: F.conv_transpose1d(x, x[:, None, :3], stride=2, output_padding=1),
         (X.t().contiguous(),),
+    ),
+    "losses of two dtypes": (
+        lambda x, y: (
+            F.mse_loss(x, y) + F.smooth_l1_loss(y, x.bfloat16()) + F.binary_cross_entropy_with_logits(y.float(), x)
+        ),
+        (X, X.double() / 12),
     ),
     "limits": (lambda m: m.clamp(max=m), (MASK,)),
     "no dropout": (lambda x: torch.dropout(x, 1.0, False) * 2, (X,)),

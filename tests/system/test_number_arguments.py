@@ -1,7 +1,8 @@
-"""Integers that are arguments: of any sign, where sizes are positive."""
+"""Numbers that are arguments: integers of any sign, where sizes are positive, and floats that are none."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch.nn import functional as F
 
 import lamella
 
-Program = Callable[[Tensor, int], Any]
+Program = Callable[[Tensor, Any], Any]
 
 PROGRAMS: dict[str, Program] = {
     "abs": lambda x, n: x * abs(n),
@@ -59,7 +60,9 @@ def test_a_divisor_that_becomes_zero(f: Callable[[Tensor, int], Tensor]) -> None
         compiled(x, 0)
 
 
-WRONG_LATER: dict[str, tuple[Program, tuple[int, ...]]] = {
+WRONG_LATER: dict[str, tuple[Program, tuple[float, ...]]] = {
+    "celu": (lambda x, a: F.celu(x.double(), a), (2.5, 0.7, 0.0, -1.5)),
+    "smooth_l1_loss": (lambda x, beta: F.smooth_l1_loss(x.double(), 2.0 * x, beta=beta), (2.5, 0.7, -1.5)),
     "sides that are cut": (lambda x, n: F.pad(x.view(2, 2), (n, -n)), (1, 2, -2, -1, 3, -3, 9)),
     "a dim": (lambda x, n: x.view(2, 2).double().softmax(n), (1, -2, 2, -3)),
     "a dim of logarithms": (lambda x, n: x.view(2, 2).double().log_softmax(n), (0, 3)),
@@ -98,3 +101,23 @@ def test_roll_by_sizes() -> None:
     for n, m, k in ((8, 6, 3), (5, 4, 9), (9, 8, 10), (3, 2, 2)):
         x, y = torch.arange(n * m).view(n, m), torch.zeros(k)
         assert all(map(torch.equal, compiled(x, y), f(x, y)))
+
+
+OF_FLOATS: dict[str, Program] = {
+    "abs": lambda x, a: x * abs(a) + abs(a - 2),
+    "elu": F.elu,
+    "celu": F.celu,
+    "std": lambda x, a: x.std(0, correction=a),
+    "softmax": lambda x, a: (x * a).softmax(0),
+    "logsumexp": lambda x, a: (x * a).logsumexp(0),
+    "attention": lambda x, a: F.scaled_dot_product_attention(*[x.view(1, 1, 3, 2)] * 3, scale=a),
+}
+
+
+@pytest.mark.parametrize("name", OF_FLOATS)
+def test_floats(name: str) -> None:
+    f, x = OF_FLOATS[name], torch.tensor([0.0, -2.0, 3.0, -0.25, 0.7, 1.0])
+    compiled = lamella.compile(lambda x, a: f(x, a), fullgraph=True)
+    numbers = (2.5, 0.7, -1.5, math.inf, 1e30, *([] if name == "attention" else [math.nan]))  # eager's is 0 there
+    for a in numbers:
+        torch.testing.assert_close(compiled(x, a), f(x, a), equal_nan=True, msg=lambda text, a=a: f"{a}: {text}")
