@@ -39,7 +39,7 @@ def _coefficients(e: Any) -> tuple[int, ...]:
     """The numbers before the symbols of a sum of integers, and the number that is added; () of what is not one.
 
     From them alone it is seen that torch's FloorDiv and Mod leave such a sum over a number as it is. They ask sympy, of
-    each term and of the sum, what is known of its sign and parity: a third of what lowers programs with windows.
+    each term and of the sum, what is known of its sign and parity.
     """
     found: list[int] = []
     for term in e.args if isinstance(e, sympy.Add) else (e,):
