@@ -36,6 +36,7 @@ def call_operator(spec: CallSpec) -> Callable[..., tuple[Any, ...]]:
     CodegenError for an operator that torch does not have.
     """
     overload, wanted = _overload(spec), spec.results
+    marks = _may_mark(overload)
     positional = [_maker(value) for value in spec.positional]
     named = {name: _maker(value) for name, value in spec.named}
 
@@ -44,11 +45,22 @@ def call_operator(spec: CallSpec) -> Callable[..., tuple[Any, ...]]:
         # the order of evaluation is that of the holes: keyword-only arguments come last in a schema
         args = [make(holes) for make in positional]
         result = overload(*args, **{name: make(holes) for name, make in named.items()})
-        flat = tuple(_flatten(result))
+        flat = tuple(map(_resolved, _flatten(result)) if marks else _flatten(result))
         return (*flat, *(None,) * (wanted - len(flat)))[:wanted] if len(flat) != wanted else flat
 
     call.__name__ = spec.operator
     return call
+
+
+def _may_mark(overload: Any) -> bool:
+    """Whether results that are no views may be marked as conjugates, which compiled code does not look at."""
+    schema = getattr(overload, "_schema", None)
+    return schema is not None and not any(r.alias_info for r in schema.returns)
+
+
+def _resolved(value: Any) -> Any:
+    """A result as what its memory holds: `linalg.lu_solve` gives one that is marked."""
+    return value.resolve_conj() if isinstance(value, torch.Tensor) and value.is_conj() else value
 
 
 def _overload(spec: CallSpec) -> Any:

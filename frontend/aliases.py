@@ -150,7 +150,7 @@ def _marked(node: Any, outputs: Sequence[Any], bases: list[Node]) -> View | None
         args = tree_unflatten(numbers, tree_structure(base.args[1:]))
         steps.insert(0, (base.target, args, part))  # pyright: ignore[reportArgumentType]
         base = base.all_input_nodes[0]
-    if base.op != "call_function":
+    if not steps or base.op != "call_function":  # what ATen itself marks is no view of an output
         return None
     if base not in outputs and base not in bases:
         bases.append(base)

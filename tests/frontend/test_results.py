@@ -97,6 +97,20 @@ def test_parts_of_a_complex_result_are_no_views_of_floats() -> None:
         assert part._base is None or part._base.is_complex()
 
 
+def test_what_aten_marks_is_computed_with() -> None:
+    def f(lu: Tensor, pivots: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+        x = torch.linalg.lu_solve(lu, pivots, b, left=False)
+        return x, x.conj(), x[1:], x.real, x * 2
+
+    lu, pivots = torch.linalg.lu_factor(torch.randn(2, 3, 3, dtype=torch.complex64))
+    args = lu, pivots, torch.randn(2, 1, 3, dtype=torch.complex64)
+    expected = f(*args)
+    assert expected[0].is_conj()
+    for t, e in zip(lamella.compile(f, fullgraph=True)(*args), expected, strict=True):
+        torch.testing.assert_close(t, e)
+        assert t.stride() == e.stride()
+
+
 @pytest.mark.parametrize("trains", [False, True])
 def test_a_complex_result_that_is_written_with_derivatives(trains: bool) -> None:
     """It is no view of the floats that it is made of, which was made without derivatives."""
