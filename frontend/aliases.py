@@ -107,7 +107,7 @@ def take_views(graph: GraphModule, inference: bool) -> Views | None:
     """
     found = _views(graph)
     node = graph.graph.output_node()
-    outputs: list[Any] = list(node.args[0])  # pyright: ignore
+    outputs: list[Any] = tree_leaves(node.args[0])
     bases: list[Node] = []
     for i, output in enumerate(outputs if inference else ()):
         if i not in found and (view := _marked(output, outputs, bases)) is not None:

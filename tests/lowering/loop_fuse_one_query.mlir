@@ -1,4 +1,4 @@
-// RUN: lamella-opt %s -p 'aten-to-prims,prims-canonicalize,prims-to-loop,loop-fuse' | filecheck %s
+// RUN: lamella-opt %s -p 'aten-choose-products{target=amx},aten-to-prims,prims-canonicalize,prims-to-loop,loop-fuse' | filecheck %s
 // One query in halves: its weights are rounded and kept in the loop that adds them up. In the loop of the values they
 // would be computed again, each by itself.
 
