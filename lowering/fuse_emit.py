@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
+import sympy
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, i1
 from xdsl.ir import Attribute, Block, SSAValue
@@ -300,7 +301,11 @@ class KernelEmitter:
             elif isinstance(op, PredOp):
                 values[op.res] = self._predicate(op, binding)
             elif isinstance(op, AssertOp):
-                b.check(values[op.ok], op.message, guard, op.location)
+                # checks that do not change along a loop move before it: no element may be there to be checked
+                there = [sympy.Ge(d.extent, 1) for d in n.domain]  # pyright: ignore[reportArgumentType]
+                if sympy.false not in there:
+                    relations = (*guard.relations, *(r for r in there if r != sympy.true))
+                    b.check(values[op.ok], op.message, replace(guard, relations=relations), op.location)
             elif op.has_trait(IsTerminator):
                 break
             else:

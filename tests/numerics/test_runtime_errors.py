@@ -114,6 +114,34 @@ def test_nothing_is_divided_by_zero() -> None:
     assert [r.tolist() for r in compiled(x, y)] == [[], [0, 0, 0]]
 
 
+def test_nothing_that_is_seen_twice_is_divided_by_zero() -> None:
+    """Results whose memory is seen are not replaced by other empties; what is divided is nothing either way."""
+
+    def halves(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = 9 // (x.abs() + 1)
+        return y[y.shape[0] // 2 :], y
+
+    compiled = lamella.compile(halves, fullgraph=True)
+    assert [r.tolist() for r in compiled(torch.zeros(0, 3, dtype=torch.int64))] == [[], []]
+
+
+@pytest.mark.parametrize("name", ["a sum of columns", "a sum of all"])
+def test_places_that_data_has_not_are_not_divided(name: str) -> None:
+    """A divisor that is the same everywhere is compared before the loops, which may turn out to be empty."""
+    dims = {"a sum of columns": (0,), "a sum of all": (0, 1)}[name]
+
+    def f(x: Tensor, y: Tensor) -> Tensor:
+        return (x.nonzero() // y).sum(dims)
+
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        compiled = lamella.compile(f, fullgraph=True)
+        nothing, something, zero = torch.zeros(3, 2), torch.ones(3, 2), torch.tensor(0)
+        assert torch.equal(compiled(something, torch.tensor(2)), f(something, torch.tensor(2)))
+        assert torch.equal(compiled(nothing, zero), f(nothing, zero))
+        with pytest.raises(RuntimeError, match=r"ZeroDivisionError"):
+            compiled(something, zero)
+
+
 NUMBERS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
     "bernoulli": (torch.bernoulli, 1.5),
     "bernoulli of nan": (torch.bernoulli, float("nan")),
