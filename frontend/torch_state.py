@@ -17,6 +17,7 @@ from torch.utils import _device as _default_device
 
 _eval_frame: Any = _c_eval_frame
 _functions: Any = torch._C
+_transforms: Any = _functions._functorch
 _forward_ad: Any = forward_ad
 _device: Any = _default_device
 
@@ -28,7 +29,7 @@ def cache_entries(code: CodeType) -> list[Any]:
 
 def mode_or_transform() -> bool:
     """Whether something stands between the program and the functions of torch that it calls: a mode, a transform."""
-    modes, transforms = _functions._len_torch_function_stack(), _functions._functorch.peek_interpreter_stack()
+    modes, transforms = _functions._len_torch_function_stack(), _transforms.peek_interpreter_stack()
     return bool(modes or transforms) or in_forward_mode() or _device.CURRENT_DEVICE is not None
 
 
@@ -91,14 +92,28 @@ def transforms_as_before() -> Generator[None]:
     """Where something raises in here, transforms of `torch.func` that it has begun and not ended are ended: a graph of
     TorchDynamo begins and ends them by calls, and traced to the call that raises it has not ended them.
     """
-    depth = _functions._functorch.get_dynamic_layer_stack_depth()
+    depth = _transforms.get_dynamic_layer_stack_depth()
     try:
         yield
     except BaseException:
-        _functions._functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+        while _transforms.get_dynamic_layer_stack_depth() > depth:
+            _end_transform()
         if not in_forward_mode():
             _leave_forward_mode()
         raise
+
+
+def _end_transform() -> None:
+    """Ends the innermost one, as its function does: torch 2.11's own `pop_dynamic_layer_stack_and_undo_to_depth` ends
+    two at a time, and raises where their number is odd.
+    """
+    ends = {
+        "Vmap": _transforms._vmap_decrement_nesting,
+        "Grad": _transforms._grad_decrement_nesting,
+        "Jvp": _transforms._jvp_decrement_nesting,
+        "Functionalize": _transforms._func_decrement_nesting,
+    }
+    ends[_transforms.peek_interpreter_stack().key().name]()
 
 
 def _leave_forward_mode() -> None:
