@@ -113,9 +113,12 @@ def _f32_to_bf16(b: FunctionBuilder, value: SSAValue) -> SSAValue:
     return _high_half(b, bf16_on_top(b, value))
 
 
-def bf16_on_top(b: FunctionBuilder, value: SSAValue, target: Any = None, tame: bool = False) -> SSAValue:
+def bf16_on_top(
+    b: FunctionBuilder, value: SSAValue, target: Any = None, tame: bool = False, ties: bool = True
+) -> SSAValue:
     """Integers whose high half is f32 rounded to bf16: just under half a unit is added, one more if that half is odd.
-    NaN must not be carried to zero, which happens to none that ends in zeros (`tame`).
+    NaN must not be carried to zero, which happens to none that ends in zeros (`tame`). What is in the middle only by
+    chance may be rounded up (not `ties`).
     """
     by_class = target is not None and target.has_avx512 and lanes_of(value) == 16
     if by_class and not tame:
@@ -127,6 +130,8 @@ def bf16_on_top(b: FunctionBuilder, value: SSAValue, target: Any = None, tame: b
     def number(n: int) -> SSAValue:
         return b.constant(n, bits.type)
 
+    if not ties and (tame or by_class):
+        return b.add(bits, number(0x8000))
     if by_class and target is not None and target.has_avx512_vnni:
         # both are added by one instruction, as products of 16 bits with 1
         parts = b.binary(llvm.OrOp, b.binary(llvm.AndOp, bits, number(0x10000)), number(0x7FFF))

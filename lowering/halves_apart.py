@@ -48,11 +48,11 @@ class Apart:
         self.known[bits] = Known(number, top)
         return bits
 
-    def rounded(self, value: SSAValue, rounds: bool) -> SSAValue:
-        """f32 as bits of bf16."""
+    def rounded(self, value: SSAValue, rounds: bool, ties: bool = True) -> SSAValue:
+        """f32 as bits of bf16; without `ties`, of what is no exact number."""
         if not rounds:
             return self.bits_of(self.b.cast(llvm.BitcastOp, value, i32), value)
-        return self.bits_of(bf16_on_top(self.b, value, self.target, self.tame))
+        return self.bits_of(bf16_on_top(self.b, value, self.target, self.tame, ties))
 
     def top(self, bits: SSAValue) -> SSAValue:
         """Integers whose high half are these bits."""

@@ -30,6 +30,7 @@ from ..dialects.loop import IndexAttr, KernelOp, LoopDim, StoreOp, body_ops
 from ..dialects.tensor import TensorType
 from .address import multiple_of
 from .host_devices import PLACES, SEGMENTS, Segments, gpu_index, on_gpu
+from .rounded import rounded, softmax
 from .tile_contraction import TILED
 from .tile_extent import at_most
 from .tile_order import REVERSE
@@ -39,7 +40,6 @@ from .tt_contraction import DESCRIPTORS, DOT
 from .tt_forms import UNALIGNED, body_in_forms
 from .tt_index import MOST, Index, Number, Place, known
 from .tt_loops import tile_of
-from .tt_rounded import rounded, softmax
 from .tt_segments import choose, segments_of
 
 ALIGNMENT = 16

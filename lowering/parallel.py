@@ -44,6 +44,7 @@ from .schedule_access import stride
 from .schedule_dims import bytes_of
 from .schedule_kernel import GRAIN, whole_work
 from .schedule_memory import chosen_before
+from .softmax_rows import ops_of
 
 STACK_LIMIT = 1 << 19
 """Bytes of scratch that may stand on a thread's stack."""
@@ -127,6 +128,8 @@ def _body_function(kernel: KernelOp, target: Any, contract: bool) -> tuple[llvm.
     written = {op.target for op in body_ops(kernel.body) if isinstance(op, StoreOp)}
     body = KernelBody(b, target, pointers, frozenset(set(args) - written), _sizes(kernel, arguments), fail)
     body.code.apart.tame = only_bf16(kernel)
+    if contract:
+        body.code.softmax = ops_of(kernel, target)
     scratch = [op for op in body_ops(kernel.body) if isinstance(op, ScratchOp)]
     sides = cast("IntegerAttr[Any]", kernel.attributes.get("sides", IntegerAttr(1, i64))).value.data
     buffers = [body.pointers, *(dict(body.pointers) for _ in range(1, sides))]

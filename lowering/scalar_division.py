@@ -12,6 +12,7 @@ from ..dialects.loop import ForOp, LoadOp, StoreOp, YieldOp
 from .llvm_builder import FunctionBuilder, element_of, lanes_of
 from .llvm_properties import NO_FLAGS
 from .narrowed import ALL, OF_BF16, digits
+from .softmax_rows import share
 
 if TYPE_CHECKING:
     from .scalar_to_llvm import ScalarCode
@@ -24,6 +25,8 @@ def divide_floats(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
     q = x * (1 / y);  q + (x - q * y) * (1 / y)
     """
     b, (x, y) = s.b, v
+    if op in s.softmax:
+        return share(s, x, y)
     lanes, type = lanes_of(x), element_of(x)
     # without contractions an element has the same bits in a vector and alone
     loose = b.float_flags is not NO_FLAGS

@@ -27,6 +27,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ..dialects import llvm_ext
 from ..dialects.errors import describe_location
 from ..dialects.tensor import HALF_TYPES
+from . import softmax_rows
 from .half_floats import from_f32, half_bits, pairs_to_bf16, to_f32
 from .halves_apart import Apart
 from .llvm_builder import FunctionBuilder, KernelError, bits_of, element_of, lanes_of
@@ -52,6 +53,7 @@ class ScalarCode:
         self._math = MathBuilder(b.place, target)
         self.apart = Apart(b, target)
         self.is_apart = False
+        self.softmax: frozenset[Operation] = frozenset()
 
     def emit(self, op: Operation, operands: list[SSAValue]) -> SSAValue:
         """The value of `op` for these operands, all scalars or all vectors. KernelError for an op without a row."""
@@ -91,12 +93,12 @@ class ScalarCode:
             return known.number
         return to_f32(self.b, value, type, self.target) if isinstance(type, HALF_TYPES) else value
 
-    def narrowed(self, value: SSAValue, type: Attribute, rounds: bool = True) -> SSAValue:
+    def narrowed(self, value: SSAValue, type: Attribute, rounds: bool = True, ties: bool = True) -> SSAValue:
         """The inverse of `widened`, rounded if need be; what is half floats already stays."""
         if not isinstance(type, HALF_TYPES) or element_of(value) == i16:
             return value
         if self.is_apart and isinstance(type, BFloat16Type) and lanes_of(value) > 1:
-            return self.apart.rounded(value, rounds)
+            return self.apart.rounded(value, rounds, ties)
         return from_f32(self.b, value, type, self.target, rounds)
 
     def rounded(self, op: arith.TruncFOp, values: Sequence[SSAValue]) -> list[SSAValue] | None:
@@ -200,7 +202,7 @@ def _truncate(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
     if isinstance(op.operands[0].type, Float64Type):
         # Torch converts double to half types through float too.
         value = s.b.cast(llvm.FPTruncOp, value, f32)
-    return s.narrowed(value, result)
+    return s.narrowed(value, result, ties=op.operands[0].owner not in s.softmax)
 
 
 _EXPONENTIALS = frozenset(("math.exp", "math.exp2", "math.expm1"))
@@ -210,6 +212,8 @@ def _subtract(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
     """What is an exponent is not contracted: of a product that is large, less the largest of all, it would be how that
     was rounded, which may be any number.
     """
+    if op in s.softmax:
+        return softmax_rows.power(s, *v)
     if any(use.operation.name in _EXPONENTIALS for use in op.results[0].uses):
         return s.b.binary(llvm.FSubOp, v[0], v[1], NO_FLAGS)
     return s.b.fsub(*v)
@@ -296,7 +300,8 @@ def _exponential(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
     """As exactly as is of use. Without contractions an element has the same bits in a vector and alone."""
     result = op.results[0]
     kept = digits(result) if result.type == f32 and s.b.float_flags is not NO_FLAGS else ALL
-    return s.math({OF_BF16: "exp_bf16", OF_F16: "exp_f16"}.get(kept, "exp"), *v)
+    function = "exp2" if op in s.softmax else "exp"
+    return s.math({OF_BF16: f"{function}_bf16", OF_F16: f"{function}_f16"}.get(kept, function), *v)
 
 
 def _half_away_from_zero(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:

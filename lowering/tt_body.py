@@ -35,6 +35,7 @@ from ..dialects.tt_foreign import BarrierOp
 from ..dialects.tt_types import element_of, shape_of, tensor
 from . import tt_rounded
 from .llvm_properties import KernelError
+from .rounded import Softmax
 from .tt_attention import ATTENTION, AttentionBody
 from .tt_builder import Shape, TtBuilder, joint
 from .tt_contraction import DOT, ContractionLoop
@@ -82,8 +83,8 @@ class KernelBody:
         self.threads = 128
         """Of a program."""
         self.rounded: frozenset[Operation] = frozenset()
-        """Ops that may be a few units of f32 off: see tt_rounded."""
-        self.softmax = tt_rounded.Softmax()
+        """Ops that may be a few units of f32 off."""
+        self.softmax = Softmax()
         """Those of them that belong to one."""
 
     # Ops

@@ -57,6 +57,8 @@ MATH: Mapping[str, Function] = {
     **_WRITTEN,
     "exp_bf16": lambda x: call("exp", x) if x.is_double else poly.exp_bf16(x),
     "exp_f16": lambda x: call("exp", x) if x.is_double else poly.exp_f16(x),
+    "exp2_bf16": lambda x: call("exp2", x) if x.is_double else poly.exp2_bf16(x),
+    "exp2_f16": lambda x: call("exp2", x) if x.is_double else poly.exp2_f16(x),
     "erf": _erf,
     **{name: _intrinsic(name) for name in ("sqrt", "floor", "ceil", "trunc", "roundeven", "fabs", "copysign")},
     "rsqrt": lambda x: 1.0 / x.sqrt(),

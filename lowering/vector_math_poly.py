@@ -91,18 +91,41 @@ def exp(x: Value) -> Value:
     return _scale(none.select(p.like(0.0), p), n, rounded)
 
 
+_EXP2_BF16 = (7.7067003e-2, 0.22764501, 0.69511676)
+_EXP2_F16 = (1.3426678e-2, 5.2242484e-2, 0.2412802, 0.69304484)
+"""2**f - 1 for 0 <= f < 1, without a constant term."""
+
+
 def exp_bf16(x: Value) -> Value:
     """e**x for a result of 8 digits; 1.1e-4 of it."""
-    return _exp_short(x, (7.7067003e-2, 0.22764501, 0.69511676), (0.16517897, 0.50413126, 1.000196))
+    return _exp_short(x, _EXP2_BF16, (0.16517897, 0.50413126, 1.000196))
 
 
 def exp_f16(x: Value) -> Value:
     """e**x for a result of 11 digits; 1e-5 of it."""
-    return _exp_short(
-        x,
-        (1.3426678e-2, 5.2242484e-2, 0.2412802, 0.69304484),
-        (4.1513823e-2, 0.1678749, 0.50003016, 0.99996680),
-    )
+    return _exp_short(x, _EXP2_F16, (4.1513823e-2, 0.1678749, 0.50003016, 0.99996680))
+
+
+def exp2_bf16(y: Value) -> Value:
+    """2**y for a result of 8 digits; 1.1e-4 of it."""
+    return _exp2_short(y, _EXP2_BF16)
+
+
+def exp2_f16(y: Value) -> Value:
+    """2**y for a result of 11 digits; 1e-5 of it."""
+    return _exp2_short(y, _EXP2_F16)
+
+
+def _exp2_short(y: Value, fraction: Sequence[float]) -> Value:
+    """2**y, exactly 1 at 0, as 2**f 2**floor(y)."""
+    if _has_scalef(y):
+        p = _fraction(y).poly(*fraction, 1.0)
+        return _scalef((y < -150.0).select(p.like(0.0), p), y)
+    none = y < -150.0
+    y = y.at_most(129.0).at_least(-150.0)
+    n = y.b.intrinsic("floor", y)
+    p = (y - n).poly(*fraction, 1.0)
+    return _scale(none.select(p.like(0.0), p), n, n + _ROUNDER)
 
 
 def _exp_short(x: Value, fraction: Sequence[float], reduced: Sequence[float]) -> Value:
@@ -110,9 +133,7 @@ def _exp_short(x: Value, fraction: Sequence[float], reduced: Sequence[float]) ->
     e**(x - n ln2). Each is 1 and a polynomial without a constant term.
     """
     if _has_scalef(x):
-        y = x * LOG2_E
-        p = _fraction(y).poly(*fraction, 1.0)
-        return _scalef((y < -150.0).select(p.like(0.0), p), y)
+        return _exp2_short(x * LOG2_E, fraction)
     none = x < -104.0
     x = x.at_most(89.0).at_least(-104.0)
     rounded = x.fma(LOG2_E, _ROUNDER)

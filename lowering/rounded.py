@@ -1,0 +1,134 @@
+"""Which values of a kernel may be a few units of f32 off: those of which nothing but an f16 or bf16 is made.
+
+An error of 2**-21 is lost where the result is rounded to 8 or 11 bits, also after sums, products and differences that
+cancel some of them. What is made of such values: `tt_rounded` on GPUs, `softmax_rows` on CPUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import Float32Type
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects.loop import ForOp, KernelOp, LoadOp, ScratchOp, StoreOp, YieldOp, body_ops
+from ..dialects.tensor import HALF_TYPES
+from .tile_online import alike
+
+_PASSING = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, arith.MaximumfOp, arith.MinimumfOp,
+            arith.SelectOp, math.SqrtOp, math.RsqrtOp)  # fmt: skip
+"""Ops whose result is as much off as their operands are, about."""
+
+
+def rounded(kernel: KernelOp) -> frozenset[Operation]:
+    """The ops of a kernel whose results may be off."""
+    found: set[Operation] = set()
+    for op in reversed(list(body_ops(kernel.body))):
+        floats = [r for r in op.results if isinstance(r.type, Float32Type)]
+        if floats and len(floats) == len(op.results) and all(_is_rounded(r, found) for r in floats):
+            found.add(op)
+    return frozenset(found)
+
+
+def _is_rounded(value: SSAValue, found: set[Operation]) -> bool:
+    uses = list(value.uses)
+    return bool(uses) and all(_rounds(u.operation, u.index, found) for u in uses)
+
+
+def _rounds(op: Operation, index: int, found: set[Operation]) -> bool:
+    """Whether an operand of `op` may be off."""
+    if isinstance(op, arith.TruncFOp):
+        return isinstance(op.results[0].type, HALF_TYPES)
+    if isinstance(op, YieldOp):
+        loop = op.parent_op()
+        if not isinstance(loop, ForOp) or len(loop.reduce.data) != len(loop.res):
+            return False
+        # a loop's results are used behind it, so what is said of these is known
+        return loop.reduce.data[index].data in ("add", "max", "min") and _is_rounded(loop.res[index], found)
+    if isinstance(op, StoreOp) and isinstance(op.target.owner, ScratchOp):
+        return all(u.operation in found for u in op.target.uses if isinstance(u.operation, LoadOp))
+    if isinstance(op, arith.SelectOp) and index == 0:
+        return False
+    return isinstance(op, _PASSING) and op in found
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax:
+    """Of a kernel's ops: x - m and exp(x - m), where m is the largest x, of which only their sum is made, and quotients
+    by it that are rounded at once; these too. In code all exponentials of a row may be so many times as large, and
+    `sums` of them.
+    """
+
+    ops: frozenset[Operation] = frozenset()
+    sums: frozenset[SSAValue] = frozenset()
+
+
+def softmax(kernel: KernelOp, rounded: frozenset[Operation]) -> Softmax:
+    """What there is of that among ops that may be off."""
+    ops = list(body_ops(kernel.body))
+    exps = {o: m for o in ops if isinstance(o, math.ExpOp) and o in rounded and (m := _largest(o)) is not None}
+    sums: dict[SSAValue, SSAValue] = {
+        r: exps[v.owner]
+        for o in ops
+        if isinstance(o, ForOp) and isinstance(last := o.body.block.last_op, YieldOp)
+        for kind, v, r in zip(o.reduce.data, last.values, o.res, strict=False)
+        if kind.data == "add" and isinstance(v.owner, math.ExpOp) and v.owner in exps
+    }
+    apart, shares = {cast(Operation, e.operands[0].owner) for e in exps}, set[Operation]()
+    # an exponential is as large everywhere, or nowhere
+    alone = all([_ends_in_shares(e.results[0], m, sums, shares) for e, m in exps.items()])
+    alone = alone and all(u.operation in exps for o in apart for u in o.results[0].uses)
+    alone = alone and all(u.operation in shares for r in sums for u in r.uses)
+    if not alone or any(_written(o.operands[0]) - exps.keys() for o in shares):
+        return Softmax()
+    return Softmax(frozenset((*exps, *apart, *shares)), frozenset(sums))
+
+
+def _largest(op: math.ExpOp) -> SSAValue | None:
+    """m, where `op` is exp(x - m) and m the largest of all x."""
+    apart, around = op.operands[0].owner, op.parent_op()
+    if not isinstance(apart, arith.SubfOp):
+        return None
+    x, largest = apart.operands
+    if isinstance(a := x.owner, arith.ExtFOp) and isinstance(b := largest.owner, arith.ExtFOp):
+        x, largest = a.input, b.input  # the largest of halves
+    loop = largest.owner
+    if not isinstance(loop, ForOp) or not isinstance(around, ForOp) or loop.dims != around.dims:
+        return None
+    last = loop.body.block.last_op
+    if last is None or [k.data for k in loop.reduce.data] != ["max"]:
+        return None
+    return largest if alike(x, last.operands[0]) else None
+
+
+def _ends_in_shares(
+    weight: SSAValue, largest: SSAValue, sums: Mapping[SSAValue, SSAValue], shares: set[Operation]
+) -> bool:
+    """Whether nothing but sums, and rounded quotients by these, is made of a value of a row; the quotients are added to
+    `shares`. `sums` have the row's largest value.
+    """
+    for use in weight.uses:
+        op = use.operation
+        if isinstance(op, StoreOp) and isinstance(op.target.owner, ScratchOp):
+            loads = [u.operation for u in op.target.uses if isinstance(u.operation, LoadOp)]
+            if not all(_ends_in_shares(o.res, largest, sums, shares) for o in loads):
+                return False
+        elif isinstance(op, arith.DivfOp) and use.index == 0 and sums.get(op.operands[1]) is largest:
+            if not all(isinstance(u.operation, arith.TruncFOp) for u in op.results[0].uses):
+                return False
+            shares.add(op)
+        elif not isinstance(op, YieldOp) or cast(ForOp, op.parent_op()).res[use.index] not in sums:
+            return False
+    return True
+
+
+def _written(v: SSAValue) -> set[Operation]:
+    """The op that a value is of, or those whose values are in the scratch that it is read from."""
+    op = v.owner
+    if isinstance(op, LoadOp):
+        stores = [u.operation for u in op.source.uses if isinstance(u.operation, StoreOp)]
+        return {o for s in stores for o in _written(s.value)} or {op}
+    return {op} if isinstance(op, Operation) else set()

@@ -1,0 +1,77 @@
+// RUN: lamella-opt %s -p 'kernel-to-llvm{target=avx512}' | filecheck %s
+// RUN: lamella-opt %s -p 'kernel-to-llvm{target=avx512 contract=false}' | filecheck %s --check-prefix=EXACT
+
+// Of a softmax that is rounded to bf16 all exponentials of a row may be so many times as large: what is below the largest
+// is one step, a quotient is a product, and what is rounded is in the middle of two only by chance.
+
+// CHECK-LABEL: @softmax.body
+// CHECK:       [[M:%\w+]] = llvm.fmul {{.*}} : f32
+// CHECK-NEXT:  llvm.call_intrinsic "llvm.rint"([[M]])
+// CHECK-NOT:   llvm.fsub
+// CHECK:       [[Y:%\w+]] = llvm.call_intrinsic "llvm.fma"
+// CHECK:       "llvm.x86.avx512.mask.reduce.ps.512"([[Y]],
+// CHECK:       "llvm.x86.avx512.mask.scalef.ps.512"({{.*}}, [[Y]],
+// CHECK:       llvm.fdiv {{.*}} : f32
+// CHECK:       [[Q:%\w+]] = llvm.fmul {{.*}} : vector<16xf32>
+// CHECK:       [[B:%\w+]] = llvm.bitcast [[Q]]
+// CHECK-NEXT:  llvm.add [[B]],
+// CHECK-NOT:   fixupimm
+// CHECK-LABEL: @kept.body
+// CHECK:       llvm.fsub {{.*}} : vector<16xf32>
+// CHECK-NOT:   llvm.rint
+
+// EXACT-LABEL: @softmax.body
+// EXACT:       llvm.fsub
+// EXACT-NOT:   rint
+// EXACT-LABEL: @kept.body
+loop.kernel @softmax(%x: !sym.t<[64], bf16>) outs(%y: !sym.t<[64], bf16>) sizes [] grid [] {
+  %e = loop.scratch : !sym.t<[64], f32>
+  %m = loop.for [d0 = 64] reduce [max] attributes {vector = "d0", lanes = 32 : i64} {
+    %0 = loop.load %x[d0] : !sym.t<[64], bf16>
+    loop.yield %0 : bf16
+  } : bf16
+  %w = arith.extf %m : bf16 to f32
+  %s = loop.for [d0 = 64] reduce [add] attributes {vector = "d0", lanes = 16 : i64, unroll = 2 : i64, apart} {
+    %0 = loop.load %x[d0] : !sym.t<[64], bf16>
+    %1 = arith.extf %0 : bf16 to f32
+    %2 = arith.subf %1, %w : f32
+    %3 = math.exp %2 : f32
+    loop.store %3, %e[d0] attributes {apart} : !sym.t<[64], f32>
+    loop.yield %3 : f32
+  } : f32
+  loop.for [d0 = 64] attributes {vector = "d0", lanes = 16 : i64, unroll = 2 : i64, apart} {
+    %0 = loop.load %e[d0] attributes {apart} : !sym.t<[64], f32>
+    %1 = arith.divf %0, %s : f32
+    %2 = arith.truncf %1 : f32 to bf16
+    loop.store %2, %y[d0] : !sym.t<[64], bf16>
+    loop.yield
+  }
+  loop.end
+}
+
+// The sum leaves: it is that of e^(x - m).
+loop.kernel @kept(%x: !sym.t<[64], bf16>) outs(%y: !sym.t<[64], bf16>, %z: !sym.t<[], f32>) sizes [] grid [] {
+  %e = loop.scratch : !sym.t<[64], f32>
+  %m = loop.for [d0 = 64] reduce [max] attributes {vector = "d0", lanes = 32 : i64} {
+    %0 = loop.load %x[d0] : !sym.t<[64], bf16>
+    loop.yield %0 : bf16
+  } : bf16
+  %w = arith.extf %m : bf16 to f32
+  %s = loop.for [d0 = 64] reduce [add] attributes {vector = "d0", lanes = 16 : i64, unroll = 2 : i64, apart} {
+    %0 = loop.load %x[d0] : !sym.t<[64], bf16>
+    %1 = arith.extf %0 : bf16 to f32
+    %2 = arith.subf %1, %w : f32
+    %3 = math.exp %2 : f32
+    loop.store %3, %e[d0] attributes {apart} : !sym.t<[64], f32>
+    loop.yield %3 : f32
+  } : f32
+  loop.store %s, %z[] : !sym.t<[], f32>
+  loop.for [d0 = 64] attributes {vector = "d0", lanes = 16 : i64, unroll = 2 : i64, apart} {
+    %0 = loop.load %e[d0] attributes {apart} : !sym.t<[64], f32>
+    %1 = arith.divf %0, %s : f32
+    %2 = arith.truncf %1 : f32 to bf16
+    loop.store %2, %y[d0] : !sym.t<[64], bf16>
+    loop.yield
+  }
+  loop.end
+}
