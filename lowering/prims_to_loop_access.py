@@ -19,6 +19,7 @@ from ..dialects.loop import DimsAttr
 from ..dialects.tensor import TensorType
 from .index_polynomial import Polynomial, add, expression, multiply, polynomial, split_by
 from .index_simplify import Facts, Relation, facts, is_plain
+from .storage import as_products
 
 Shape: TypeAlias = tuple[Dim, ...]
 
@@ -232,22 +233,32 @@ class Layout(NamedTuple):
     strides: tuple[Dim, ...]
 
 
-def layout(access: Access) -> Layout | None:
-    """The strides at which `access` reads the storage of one tensor, or None if no strides say it."""
+def layout(access: Access, wanted: Sequence[Dim] | None = None) -> Layout | None:
+    """The strides at which `access` reads the storage of one tensor, or None if no strides say it, or others than are
+    `wanted` (those of dims of size 1, and of tensors without elements, do not matter).
+    """
     load = access.load
     if load is None:
         return None
-    steps = tensor_type(load.source).strides
+    source = tensor_type(load.source)
+    steps = [as_products(s, (source.numel,)) for s in source.strides]
     flat = add(*(multiply(polynomial(e), polynomial(s)) for e, s in zip(load.at, steps, strict=True)))
     if not all(map(is_plain, load.at)):
         flat = domain(access.shape).facts.polynomial(expression(flat))
     dims = dim_symbols(len(access.shape))
     strides: list[Dim] = []
-    for d in dims:
+    for k, d in enumerate(dims):
         step, flat = split_by(flat, ((d,), 1))
-        # torch has no negative strides, and takes no sign on trust
-        if not _is_fixed(step, dims) or any(c < 0 for c in step.values()):
+        if not _is_fixed(step, dims):
             return None
+        if wanted is None:
+            # torch has no negative strides, and takes no sign on trust
+            if any(c < 0 for c in step.values()):
+                return None
+        elif access.shape[k] != 1 and not is_empty(access.shape):
+            products = as_products(wanted[k], (source.numel, expr.product(access.shape)))
+            if step != polynomial(products):
+                return None
         strides.append(expression(step))
     return Layout(load.source, expression(flat), tuple(strides)) if _is_fixed(flat, dims) else None
 
@@ -258,16 +269,9 @@ def _is_fixed(p: Polynomial, dims: tuple[sympy.Symbol, ...]) -> bool:
 
 
 def alias(access: Access, t: TensorType) -> Layout | None:
-    """The layout of `access` if it has the strides of `t` (those of dims of size 1 do not matter), else None."""
-    found = layout(access)
-    if found is None or tensor_type(found.source).dtype != t.dtype:
-        return None
-    if is_empty(access.shape):
-        return found
-    for n, have, want in zip(access.shape, found.strides, t.strides, strict=True):
-        if n != 1 and polynomial(have) != polynomial(want):
-            return None
-    return found
+    """The layout of `access` if it has the strides of `t`, else None."""
+    found = layout(access, t.strides)
+    return None if found is None or tensor_type(found.source).dtype != t.dtype else found
 
 
 def lies_in_order(t: TensorType) -> bool:

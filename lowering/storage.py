@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -10,6 +11,7 @@ import sympy
 from ..dialects import expr
 from ..dialects.expr import Dim
 from ..dialects.tensor import TensorType, itemsize
+from .index_polynomial import exact_quotient, polynomial
 
 
 @cache
@@ -39,7 +41,7 @@ def order_in_memory(type: TensorType) -> list[int] | None:
     """
     if type.is_contiguous:
         return list(range(type.rank))
-    strides = [_as_products(s) for s in type.strides]
+    strides = [as_products(s) for s in type.strides]
     rest = [d for d, size in enumerate(type.shape) if size != 1]
     order: list[int] = []
     expected: Any = 1
@@ -53,15 +55,17 @@ def order_in_memory(type: TensorType) -> list[int] | None:
     return [d for d, size in enumerate(type.shape) if size == 1] + order[::-1]
 
 
-def _as_products(stride: Dim) -> Dim:
-    """max(1, n) as n."""
+def as_products(stride: Dim, counts: Sequence[Dim] | None = None) -> Dim:
+    """max(1, n) as n; with `counts` of elements only where one of these is 0 if n is."""
     if isinstance(stride, int):
         return stride
-    return expr.normal(stride.replace(_is_max_of_one, _other_than_one))
 
+    def is_meant(e: Any) -> bool:
+        if type(e).__name__ != "Max" or 1 not in e.args:  # sympy's, or torch's own class
+            return False
+        return counts is None or any(exact_quotient(polynomial(c), polynomial(_other_than_one(e))) for c in counts)
 
-def _is_max_of_one(e: Any) -> bool:
-    return type(e).__name__ == "Max" and 1 in e.args  # sympy's, or torch's own class
+    return expr.normal(stride.replace(is_meant, _other_than_one))
 
 
 def _other_than_one(e: Any) -> Any:

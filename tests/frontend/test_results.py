@@ -34,6 +34,10 @@ SIZED: dict[str, Callable[[Tensor], tuple[Tensor, ...]]] = {
     "as many elements by a guard": lambda x: (lambda y: (y.reshape(2, 2, 12), y))((x * 2).unsqueeze(2)),
     "as many elements by a guard, later": lambda x: (lambda y: (y.view(2, 24), y.unsqueeze(1), y))(x + 1),
     "filled, seen as a row": lambda x: (lambda y: (y.view(-1).fill_(x[0, 0, 0]), y))(x * 2),
+    "strides of which no expression says that they are sizes": lambda x: (lambda y: (y.unflatten(3, (-1, 1)), y))(
+        torch.nn.functional.pad(x[:1].unsqueeze(0), (0, -1)).transpose(0, 2)
+    ),
+    "parts of a row": lambda x: (lambda y: (y, y.chunk(2)[1]))((x[..., 1:] + 1).flatten()),
     "one number": lambda x: (lambda y: (y.unsqueeze(2), y))(torch.full_like(x, x.amax().item())),
 }
 

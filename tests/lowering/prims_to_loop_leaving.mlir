@@ -170,3 +170,33 @@ func.func @main(%x: !sym.t<[20], f32>, %y: !sym.t<[2, 5], f32>) -> (!sym.t<[4, 5
 // CHECK-NEXT: %n = loop.nest
 // CHECK-NEXT: loop.load %c[5*d0 + d1]
 // CHECK: loop.load %before[d0]
+
+// -----
+// A stride is a size of which no expression says that it is positive, and max(1, n) is n where there are elements.
+
+func.func @main(%n: !sym.int<s1>, %x: !sym.t<[s0, s1 - 1], f32>) -> (!sym.t<[s0, s1 - 1], f32>, !sym.t<[s1 - 1, s0], f32, strides=[1, s1 - 1]>) {
+  %y = prims.exp %x : !sym.t<[s0, s1 - 1], f32>
+  %t = prims.transpose %y {perm = [1, 0]} : !sym.t<[s0, s1 - 1], f32> -> !sym.t<[s1 - 1, s0], f32, strides=[1, s1 - 1]>
+  func.return %y, %t : !sym.t<[s0, s1 - 1], f32>, !sym.t<[s1 - 1, s0], f32, strides=[1, s1 - 1]>
+}
+// CHECK: %y = loop.nest
+// CHECK: %t = loop.view %y offset [0] : !sym.t<[s0, s1 - 1], f32> -> !sym.t<[s1 - 1, s0], f32, strides=[1, s1 - 1]>
+
+// -----
+
+func.func @main(%n: !sym.int<s1>, %x: !sym.t<[s0, s1 - 1], f32>) -> (!sym.t<[s0, s1 - 1], f32, strides=[max(1, s1 - 1), 1]>, !sym.t<[s0, s1 - 1, 1], f32>) {
+  %y = prims.exp %x : !sym.t<[s0, s1 - 1], f32> -> !sym.t<[s0, s1 - 1], f32, strides=[max(1, s1 - 1), 1]>
+  %r = prims.reshape %y : !sym.t<[s0, s1 - 1], f32, strides=[max(1, s1 - 1), 1]> -> !sym.t<[s0, s1 - 1, 1], f32>
+  func.return %y, %r : !sym.t<[s0, s1 - 1], f32, strides=[max(1, s1 - 1), 1]>, !sym.t<[s0, s1 - 1, 1], f32>
+}
+// CHECK: %y = loop.nest
+// CHECK: %r = loop.view %y offset [0]
+
+// -----
+// Of a size that is not a tensor's own, which may be 0 where there are elements, the two are not the same.
+
+func.func @main(%n: !sym.int<u1>, %y: !sym.t<[s0], f32, strides=[max(1, u1)]>) -> !sym.t<[s0, 1], f32, strides=[u1, 1]> {
+  %r = prims.reshape %y : !sym.t<[s0], f32, strides=[max(1, u1)]> -> !sym.t<[s0, 1], f32, strides=[u1, 1]>
+  func.return %r : !sym.t<[s0, 1], f32, strides=[u1, 1]>
+}
+// CHECK: %r = loop.nest
