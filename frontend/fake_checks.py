@@ -26,6 +26,7 @@ from .fake_number_checks import (
     check_summed,
     is_integer,
 )
+from .fake_scalar_checks import SCALAR_CHECKS
 
 _aten: Any = torch.ops.aten
 Check = Callable[[dict[str, Any]], None]
@@ -289,6 +290,7 @@ _DTYPES: dict[Any, Check] = {
     _aten.pow.Tensor_Tensor: _not(_is_bool, "self", "exponent"),
     _aten.pow.Tensor_Scalar: check_power,
     _aten.addcmul.default: _not(_is_bool, "self", "tensor1", "tensor2"),
+    _aten.addcdiv.default: _not(is_integer, "tensor1", "tensor2"),
     _aten.add.Tensor: check_scale,
     _aten.sub.Tensor: _all(check_scale, check_difference),
     **dict.fromkeys((_aten.sub.Scalar, _aten.rsub.Tensor, _aten.rsub.Scalar), check_difference),
@@ -361,4 +363,8 @@ _DTYPES: dict[Any, Check] = {
     **dict.fromkeys((_aten.avg_pool2d.default, _aten.avg_pool3d.default), _not(_is_neither_float_nor_long, "self")),
 }
 
-CHECKS: dict[Any, Check] = {**_SIZES, **_DTYPES}
+_OF_ALL = (_SIZES, _DTYPES, SCALAR_CHECKS)
+CHECKS: dict[Any, Check] = {
+    operator: _all(*(checks[operator] for checks in _OF_ALL if operator in checks))
+    for operator in {**_SIZES, **_DTYPES, **SCALAR_CHECKS}
+}

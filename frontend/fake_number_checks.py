@@ -26,7 +26,7 @@ def check_scale(given: dict[str, Any]) -> None:
     """A number by which bools or integers are multiplied is none with a fraction."""
     operands = given["self"], given["other"]
     is_whole = all(is_integer(x.dtype) if isinstance(x, torch.Tensor) else _is_whole(x) for x in operands)
-    if is_whole and isinstance(given.get("alpha"), float):
+    if is_whole and isinstance(given.get("alpha"), (float, torch.SymFloat)):
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
 
 

@@ -13,6 +13,7 @@ from torch._prims_common import suggest_memory_format
 from torch.fx.experimental.symbolic_shapes import guard_or_true
 
 from .fake_images import in_format
+from .fake_scalar_checks import fits
 from .fake_strides import in_order, is_same
 
 _aten: Any = torch.ops.aten
@@ -74,11 +75,13 @@ def _dropout(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return decomposition
 
 
-def _of_floats(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def decomposition(input: Tensor, *args: Any, **keywords: Any) -> Tensor:
-        if not input.is_floating_point():
-            raise RuntimeError("not implemented for a dtype")
-        return kernel(input, *args, **keywords)
+def _hardshrink(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Of floats, by a number that is one of theirs."""
+
+    def decomposition(input: Tensor, lambd: Any = 0.5) -> Tensor:
+        if not input.is_floating_point() or not fits(lambd, input.dtype):
+            raise RuntimeError("not implemented for a dtype, or a number that it does not hold")
+        return kernel(input, lambd)
 
     return decomposition
 
@@ -150,7 +153,7 @@ _WRAPPERS: dict[Any, Callable[..., Any]] = {
     **{operator: _mixed(operator) for operator in _both(_MIXED)},
     _aten.multi_margin_loss.default: _margin_loss,
     _aten.dropout.default: _dropout,
-    _aten.hardshrink.default: _of_floats,
+    _aten.hardshrink.default: _hardshrink,
 }
 """Of what torch says, where that needs little more."""
 

@@ -15,13 +15,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 import sympy
+import torch
 from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from ..dialects import prims
 from ..dialects.aten import AtenOp
 from ..dialects.prims import Number
-from ..dialects.tensor import HALVES, SymType, TensorType
+from ..dialects.tensor import HALVES, TORCH_DTYPES, SymType, TensorType
 from .aten_canonicalize import introduces_sizes
 from .float_expressions import float_tensor
 from .moves import MOVES
@@ -104,11 +105,12 @@ def view(*names: str) -> Callable[[Function], Function]:
     return rule(*names, alias=True)
 
 
-def pointwise(*names: str, operands: bool = False) -> Callable[[Function], Function]:
+def pointwise(*names: str, operands: bool = False, rounded: Sequence[int] = ()) -> Callable[[Function], Function]:
     """Registers `function(*args)`: tensors come in the shape of the result and the dtype that eager computes in.
 
     That is the result's dtype, f32 for f16 and bf16; or with `operands=True` the promoted dtype of the operands (as
-    it is, for ops that do not round). Numbers in place of tensors become tensors.
+    it is, for ops that do not round). Numbers in place of tensors become tensors. The operands at the places
+    `rounded` are first of the result's dtype, where a digit more would make another result.
     """
 
     def register(function: Function) -> Function:
@@ -117,6 +119,8 @@ def pointwise(*names: str, operands: bool = False) -> Callable[[Function], Funct
             if any(isinstance(a, complex) for a in args):
                 return NotImplemented
             dtype = operand_dtype(call, args) if operands else opmath(t.dtype)
+            if dtype != t.dtype and not operands:
+                args = tuple([as_half(call, a) if i in rounded else a for i, a in enumerate(args)])
             elements = call.op.schema.args
             return function(*(fit(call.b, a, e.element, t, dtype) for a, e in zip(args, elements, strict=True)))
 
@@ -133,6 +137,16 @@ def fit(b: Builder, arg: Any, element: str, t: TensorType, dtype: str) -> Any:
     if element != "Tensor" or arg is None:
         return arg
     return b.full(arg, t.with_(dtype=dtype))
+
+
+def as_half(call: Call, arg: Any) -> Any:
+    """A tensor or number with the digits that the result's dtype, a half, has; a symbol becomes a tensor."""
+    t = call.type
+    if isinstance(arg, Value):
+        return arg.to(t.dtype)
+    if isinstance(arg, sympy.Expr) and not arg.is_Number:
+        return call.b.full(arg, t.with_(dtype="f64")).to(t.dtype)
+    return torch.tensor(float(arg), dtype=getattr(torch, TORCH_DTYPES[t.dtype])).item()
 
 
 def number_dtype(value: Number) -> str:

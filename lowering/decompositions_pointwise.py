@@ -8,12 +8,11 @@ from functools import partial
 from typing import Any, Final
 
 import sympy
-import torch
 
 from ..dialects import prims
 from ..dialects.prims import Number, PrimsOp, UnaryOp
-from ..dialects.tensor import HALVES, TORCH_DTYPES
-from .decomposition import Call, fit, pointwise, rule, view
+from ..dialects.tensor import HALVES
+from .decomposition import Call, as_half, fit, pointwise, rule, view
 from .prims_builder import Value
 from .promotion import opmath
 
@@ -159,7 +158,7 @@ def scaling(*names: str) -> Callable[[Callable[..., Value]], Callable[..., Value
         def lowered(call: Call, *args: Any) -> Value:
             t, (a, b, alpha) = call.type, args
             if t.dtype in HALVES and t.device == "cpu" and isinstance(alpha, float):
-                alpha = torch.tensor(alpha, dtype=getattr(torch, TORCH_DTYPES[t.dtype])).item()
+                alpha = as_half(call, alpha)
             given = zip((a, b, alpha), call.op.schema.args, strict=True)
             return function(*(fit(call.b, x, e.element, t, opmath(t.dtype)) for x, e in given))
 
@@ -202,7 +201,7 @@ def div(a: Value, b: Value | Number) -> Value:
     return a / b
 
 
-@pointwise("aten.div.Tensor_mode", "aten.div.Scalar_mode")
+@pointwise("aten.div.Tensor_mode", "aten.div.Scalar_mode", rounded=(0,))
 def div_mode(a: Value, b: Value | Number, rounding_mode: str | None) -> Any:
     if rounding_mode is None:
         return a / b
@@ -217,7 +216,7 @@ def _divided(op: type[prims.IntegerDivisionOp], a: Value, b: Value | Number) -> 
     return a.binary(partial(op.make, message="RuntimeError: ZeroDivisionError" if checked else None), b)
 
 
-@pointwise("aten.floor_divide", "aten.floor_divide.Scalar")
+@pointwise("aten.floor_divide", "aten.floor_divide.Scalar", rounded=(0,))
 def floor_divide(a: Value, b: Value | Number) -> Any:
     """floor(a / b); of floats so that `a = b * q + remainder` holds, as c10's div_floor_floating."""
     if not a.is_float:
@@ -234,17 +233,17 @@ def floor_divide(a: Value, b: Value | Number) -> Any:
     return too_large.where(whole, d.eq(0.0).where(whole, quotient.eq(0.0).where(zero, floored)))
 
 
-@pointwise("aten.fmod.Tensor", "aten.fmod.Scalar")
+@pointwise("aten.fmod.Tensor", "aten.fmod.Scalar", rounded=(0, 1))
 def fmod(a: Value, b: Value | Number) -> Value:
     return _divided(prims.RemOp, a, b)
 
 
-@pointwise("aten.remainder.Scalar_Tensor")
+@pointwise("aten.remainder.Scalar_Tensor", rounded=(0, 1))
 def remainder_of_number(a: Value | Number, b: Value) -> Value:
     return remainder(b.full(a), b)
 
 
-@pointwise("aten.remainder.Tensor", "aten.remainder.Scalar")
+@pointwise("aten.remainder.Tensor", "aten.remainder.Scalar", rounded=(0, 1))
 def remainder(a: Value, b: Value | Number) -> Value:
     """a - b * floor(a / b): the sign of b."""
     a, d = a.align(b)

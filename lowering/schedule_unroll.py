@@ -138,7 +138,9 @@ class _Window:
     def _joined(self, kind: str, state: list[SSAValue], new: list[SSAValue]) -> list[SSAValue]:
         """A state with one more value. The best so far stays where the new one is only equal, or both are NaN."""
         if not kind.startswith("arg"):
-            return [self._insert(_operation(kind, new[0].type)(state[0], new[0]))]
+            # Of two equal operands the second is the maximum: the first zero is found, whatever its sign, as in a loop.
+            pair = (new[0], state[0]) if kind in ("max", "min") else (state[0], new[0])
+            return [self._insert(_operation(kind, new[0].type)(*pair))]
         best, value = state[0], new[0]
         greater = kind == "argmax"
         if isinstance(best.type, IntegerType):

@@ -93,9 +93,9 @@ loop.kernel @k(%x: !sym.t<[1000, 16384], f32>) outs(%y: !sym.t<[16384], f32>) si
 // CHECK:      loop.for [d0 = 1 : 100] attributes {vector = "d0",
 // CHECK-NEXT:   [[B:%.*]] = loop.load %x[2*d0 - 1] : !sym
 // CHECK-NEXT:   [[C:%.*]] = loop.load %x[2*d0] : !sym
-// CHECK-NEXT:   [[D:%.*]] = arith.maximumf [[B]], [[C]] : f32
+// CHECK-NEXT:   [[D:%.*]] = arith.maximumf [[C]], [[B]] : f32
 // CHECK-NEXT:   [[E:%.*]] = loop.load %x[2*d0 + 1] : !sym
-// CHECK-NEXT:   [[F:%.*]] = arith.maximumf [[D]], [[E]] : f32
+// CHECK-NEXT:   [[F:%.*]] = arith.maximumf [[E]], [[D]] : f32
 // CHECK-NEXT:   loop.store [[F]], %y[d0]
 loop.kernel @k(%x: !sym.t<[200], f32>) outs(%y: !sym.t<[100], f32>) sizes [] grid [d0 = 100] {
   %0 = loop.for [r0 = 3] reduce [max] {

@@ -148,3 +148,38 @@ def test_zeta_of_what_is_no_number() -> None:
     numbers = [1.0, 2.5, 3.0, 0.5, float("inf"), -float("inf"), float("nan"), 0.0, -1.0, -2.5, -0.5]
     s, q = torch.cartesian_prod(*[torch.tensor(numbers, dtype=torch.float64)] * 2).T.contiguous()
     torch.testing.assert_close(compiled(torch.special.zeta)(s, q), torch.special.zeta(s, q), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("f", [torch.remainder, torch.fmod, torch.floor_divide], ids=lambda f: f.__name__)
+def test_numbers_beside_halves_are_halves(f: Callable[..., Tensor], dtype: torch.dtype) -> None:
+    """What is left of a division by 0.1 is another number than by the half next to it."""
+
+    def both(x: Tensor, v: float) -> tuple[Tensor, Tensor]:
+        return f(x, v) if f is not torch.floor_divide else x + 0, f(torch.tensor(v), x)
+
+    x = torch.tensor([0.1, -0.1, 1.0, 2.0, 3.0, 7.5, 100.0, 257.0, 1000.0]).to(dtype)
+    program = compiled(both)
+    for value in (0.1, 0.3, 1e5, 257.0):
+        constant = compiled(lambda x, v=value: both(x, v))
+        expected = both(x, value)
+        assert_equal(program(x, value), expected)
+        assert_equal(constant(x), expected)
+
+
+def assert_equal(found: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> None:
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_the_first_of_zeros_is_the_extreme(dtype: torch.dtype) -> None:
+    """Of rows that are written out, as eager finds it there; of long rows and columns eager's answers differ."""
+
+    def f(x: Tensor) -> tuple[Tensor, ...]:
+        pooled = F.max_pool1d(x[None], 2)[0]
+        return x.amax(1), x.amin(1), x.max(1).values, x.min(1).values, pooled
+
+    x = torch.tensor([[0.0, -0.0], [-0.0, 0.0], [-0.0, -0.0], [0.0, 0.0]]).repeat(20, 1).to(dtype)
+    for a, b in zip(compiled(f)(x), f(x), strict=True):
+        assert torch.equal(a.signbit(), b.signbit())
