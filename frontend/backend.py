@@ -17,7 +17,7 @@ from torch.fx import GraphModule
 from ..lowering.options import Options
 from .aliases import NotFunctional, Views, take_views, written_inputs
 from .attention_masks import without_needless_masks
-from .compiled import CompiledGraph, EagerGraph, entry
+from .compiled import CompiledGraph, EagerGraph, calls_custom, entry
 from .donated import mark_donated, take_donated
 from .fake_kernels import right_fakes
 from .forward_mode import guarded_forward_mode
@@ -257,7 +257,8 @@ class Backend:
         direct = kind == "inference" and leaves_nothing_to_do(graph)
         stays = self._stays(graph, compilation.calls)
         versions = written_versions() if direct else None
-        compiled = CompiledGraph(run, recipe, imported.constants, versions, written, stays, frozenset(donated))
+        custom = calls_custom(graph)
+        compiled = CompiledGraph(run, recipe, imported.constants, versions, written, stays, frozenset(donated), custom)
         if kind == "backward" and self.cacheable and (release := hold_cached()) is not None:
             compiled.before_first_call(release)
         return compiled

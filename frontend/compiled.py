@@ -12,7 +12,9 @@ from typing import Any
 
 import torch
 from torch._dynamo import disable
+from torch._ops import OpOverload
 from torch.fx import GraphModule
+from torch.utils._pytree import tree_leaves
 
 from .aliases import Views
 from .batched import for_each, is_batched
@@ -21,6 +23,7 @@ from .donated import keeps_graph
 from .outputs import Output, OutputRecipe
 from .overlap import unless_overlapping
 from .torch_compat import BypassCache, OutputCode, autocast_enabled, is_marked, real_tensors
+from .torch_state import outside_analysis
 
 
 class _Latest(threading.local):
@@ -55,8 +58,11 @@ class CompiledGraph(OutputCode):
         written: Collection[int] | None = None,
         stays: str = "",
         donated: Collection[int] = (),
+        custom: bool = False,
     ) -> None:
         super().__init__()
+        self.custom = custom
+        """Whether it calls operators that are not torch's own."""
         self.donated = donated
         """The inputs of a backward that it may write over."""
         self.written = written
@@ -73,7 +79,11 @@ class CompiledGraph(OutputCode):
         """Where its inputs and outputs are those of TorchDynamo's graph, and no effect is left to AOTAutograd but to
         count versions of inputs that are written: these; else None.
         """
-        self.call = recipe.wrap(compiled, self.constants)
+        self.call = self._call()
+
+    def _call(self) -> Callable[[list[Any]], Sequence[Any]]:
+        call = self.recipe.wrap(self.compiled, self.constants)
+        return call if self.custom else unanalyzed(self, call)
 
     def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
         assert isinstance(inputs, list)
@@ -133,7 +143,7 @@ class CompiledGraph(OutputCode):
         if isinstance(self.constants, bytes):
             with real_tensors():
                 self.constants = torch.load(io.BytesIO(self.constants), weights_only=True)
-        self.call = self.recipe.wrap(self.compiled, self.constants)
+        self.call = self._call()
 
 
 class EagerGraph(OutputCode):
@@ -152,6 +162,8 @@ class EagerGraph(OutputCode):
         if views is not None:
             made = [Output.result(i) for i in range(views.count + len(views.read))]
             self.call = OutputRecipe(views.outputs(made)).wrap(self.run)
+        if not calls_custom(graph):
+            self.call = unanalyzed(self, self.call)
 
     def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
         assert isinstance(inputs, list)
@@ -168,6 +180,30 @@ class EagerGraph(OutputCode):
 
     def post_compile(self, example_inputs: Any, constants: Any, graph_kwargs: Any) -> None:
         """Nothing: such a graph is never read from a cache."""
+
+
+def unanalyzed(graph: CompiledGraph | EagerGraph, call: Callable[[list[Any]], Sequence[Any]]) -> Callable[..., Any]:
+    """`call`, and a first call outside of the mode in which AOTAutograd has it made, to look at what custom operators
+    return: within it operators that are made of others lose conjugates, and `linalg.pinv` gives wrong numbers.
+    """
+
+    def first(inputs: list[Any]) -> Sequence[Any]:
+        with outside_analysis():
+            results = call(inputs)
+        graph.call = call
+        return results
+
+    return first
+
+
+def calls_custom(graph: GraphModule) -> bool:
+    """Whether a graph, or one in it, names an operator that is not torch's own."""
+    nodes = (node for part in graph.modules() if isinstance(part, GraphModule) for node in part.graph.nodes)
+    named = (value for node in nodes for value in (node.target, *tree_leaves((node.args, node.kwargs))))
+    return any(isinstance(value, OpOverload) and value.namespace not in _OWN for value in named)
+
+
+_OWN = ("aten", "prim", "prims")
 
 
 def without_marks(inputs: Sequence[Any]) -> list[Any] | None:

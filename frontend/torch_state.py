@@ -14,6 +14,7 @@ import torch
 from torch._C._dynamo import eval_frame as _c_eval_frame
 from torch.autograd import forward_ad
 from torch.utils import _device as _default_device
+from torch.utils._python_dispatch import _get_current_dispatch_mode, _pop_mode_temporarily
 
 _eval_frame: Any = _c_eval_frame
 _functions: Any = torch._C
@@ -31,6 +32,16 @@ def mode_or_transform() -> bool:
     """Whether something stands between the program and the functions of torch that it calls: a mode, a transform."""
     modes, transforms = _functions._len_torch_function_stack(), _transforms.peek_interpreter_stack()
     return bool(modes or transforms) or in_forward_mode() or _device.CURRENT_DEVICE is not None
+
+
+@contextmanager
+def outside_analysis() -> Generator[None]:
+    """Without the mode in which AOTAutograd has a first call made, if that is on."""
+    if type(_get_current_dispatch_mode()).__name__ == "_AnalyzeCustomOpInputOutputMode":
+        with _pop_mode_temporarily():
+            yield
+    else:
+        yield
 
 
 def in_forward_mode() -> bool:

@@ -53,6 +53,18 @@ def test_explain_tells_the_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"aten.exp.default", "aten.cos.default"} <= names
 
 
+def test_a_first_call_keeps_conjugates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AOTAutograd has it made in a mode in which they are lost, but outside of it a graph without custom operators."""
+
+    def f(x: Tensor) -> Tensor:
+        y = torch.linalg.pinv(x)
+        return torch.cond(y.real.sum() > 0, lambda a: a + 1, lambda a: a + 2, (y,))
+
+    monkeypatch.delitem(import_flow.HOPS, "cond")  # as if it had no form
+    x = torch.randn(3, 3, dtype=torch.complex128)
+    torch.testing.assert_close(torch.compile(f, backend="lamella")(x), f(x))
+
+
 def test_writes_stay_behind_what_reads() -> None:
     from torch.fx import Graph, GraphModule
 

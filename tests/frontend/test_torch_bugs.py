@@ -37,6 +37,15 @@ def test_linear_interpolation_of_infinities(recorder: Any) -> None:
     torch.testing.assert_close(ours, torchs, equal_nan=True)
 
 
+def test_conjugates_within_an_operator_are_lost_in_a_first_call(recorder: Any) -> None:
+    """Where AOTAutograd looks at what operators return; ours looks only where a graph has custom ones."""
+    x = torch.randn(3, 3, dtype=torch.complex128)
+    expected = torch.linalg.pinv(x)
+    assert (under("aot_eager", torch.linalg.pinv)(x) - expected).abs().max() > 1e-3
+    for a in (x, x.clone().requires_grad_()):
+        torch.testing.assert_close(under(recorder.backend, torch.linalg.pinv)(a), expected)
+
+
 def test_a_transform_within_which_tracing_fails_is_ended() -> None:
     """What AOTAutograd refuses there runs eagerly, and what comes after it compiles as ever. By itself torch stays
     within the transform, and all that comes later fails; this cannot be shown in a process that goes on.
