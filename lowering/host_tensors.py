@@ -14,7 +14,7 @@ from ..dialects.tensor import SymType, TensorType, itemsize
 from .host_arguments import DTYPE_CODES
 from .host_devices import gpu_index
 from .host_frame import Frame
-from .storage import storage_bytes
+from .storage import storage_bytes, strides_made
 
 
 class Buffer:
@@ -94,7 +94,7 @@ class HostTensors:
     def layout(self, type: TensorType) -> tuple[SSAValue, SSAValue, SSAValue]:
         """Rank, sizes and strides as a call takes them."""
         frame = self.frame
-        return frame.b.constant(type.rank, i64), frame.array(type.shape), frame.array(type.strides)
+        return frame.b.constant(type.rank, i64), frame.array(type.shape), frame.array(strides_made(type))
 
     def object(self, value: SSAValue) -> SSAValue:
         """A new reference to a Python object for a tensor or scalar."""

@@ -10,6 +10,7 @@ import sympy
 
 from ..dialects import expr
 from ..dialects.expr import Dim
+from ..dialects.symbol_kinds import SIGNED, symbol_kind
 from ..dialects.tensor import TensorType, itemsize
 from .index_polynomial import exact_quotient, polynomial
 
@@ -70,6 +71,25 @@ def as_products(stride: Dim, counts: Sequence[Dim] | None = None) -> Dim:
 
 def _other_than_one(e: Any) -> Any:
     return sympy.Max(*(a for a in e.args if a != 1))
+
+
+@cache
+def strides_made(type: TensorType) -> tuple[Dim, ...]:
+    """The strides of a tensor that is made of this type: as torch's, in which a size that is 0 counts as 1."""
+    return tuple(s if isinstance(s, int) else _of_empties(s, type.numel) for s in type.strides)
+
+
+def _of_empties(stride: Any, numel: Dim) -> Dim:
+    """n of data as max(1, n) where there are no elements if n is 0; sizes of arguments are 2 or more, or numbers."""
+    factors = [
+        sympy.Max(1, f)
+        if any(symbol_kind(s.name) in SIGNED for s in expr.symbols(f))
+        and type(f).__name__ != "Max"
+        and exact_quotient(polynomial(numel), polynomial(f))
+        else f
+        for f in (stride.args if isinstance(stride, sympy.Mul) else (stride,))
+    ]
+    return expr.normal(sympy.Mul(*factors))
 
 
 @cache

@@ -215,3 +215,28 @@ def test_sizes_of_padding_that_are_tensors(captured: bool) -> None:
     with torch._dynamo.config.patch(capture_scalar_outputs=captured):
         for n in (3, 8, 0):
             assert torch.allclose(compiled(X, torch.tensor(n)), f(X, torch.tensor(n)))
+
+
+EMPTIES: dict[str, Callable[[Tensor], Tensor]] = {
+    "each by each": lambda m: m[:, None] * m[None],
+    "transposed": lambda m: (m[:, None] * m[None]).t(),
+    "each by each by each": lambda m: m[:, None, None] * m[None, :, None] * m[None, None],
+    "columns": lambda m: torch.ones(2, m.shape[0], 3) * 2,
+    "a part": lambda m: torch.ones(4, 4)[:, : m.shape[0]] + 1,
+    "places": lambda m: m.nonzero().t() + 1,
+}
+
+
+@pytest.mark.parametrize("name", EMPTIES)
+def test_strides_of_empties(name: str) -> None:
+    """A size that turns out to be 0 counts as 1, as it does in eager."""
+
+    def f(x: Tensor) -> Tensor:
+        return EMPTIES[name](x[x > 3])
+
+    compiled = torch.compile(f, backend="lamella", fullgraph=True)
+    for count in (2, 0, 1, 3):
+        x = torch.arange(4.0) + count
+        found, expected = compiled(x), f(x)
+        assert found.stride() == expected.stride()
+        torch.testing.assert_close(found, expected)
