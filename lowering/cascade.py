@@ -15,11 +15,15 @@ LONG_BLOCK = 128
 """The same where a block's end costs more: it has divisions, or a tile's sums of products leave their registers."""
 
 
-def block_sizes(lo: Num, hi: Num, step: int, inside: int | None, block: int) -> list[int]:
-    """How far the blocks of a loop reach, the largest first. `inside`: terms that a step adds up, None if not known."""
+def block_sizes(lo: Num, hi: Num, step: int, inside: int | None, block: int, steps: int | None = None) -> list[int]:
+    """How far the blocks of a loop reach, the largest first. `inside`: terms that a step adds up, None if not known;
+    `steps`: how many there are, if that is known of others than numbers.
+    """
     first = block if inside is None or inside >= block else max(1, block // max(1, inside))
     if isinstance(lo, int) and isinstance(hi, int):
-        steps, levels = -(-(hi - lo) // step), 0
+        steps = -(-(hi - lo) // step)
+    if steps is not None:
+        levels = 0
         while steps > (first if levels == 0 else block):
             steps, levels = -(-steps // (first if levels == 0 else block)), levels + 1
     else:

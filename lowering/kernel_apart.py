@@ -71,7 +71,8 @@ def store_apart(body: KernelBody, op: StoreOp, nontemporal: bool) -> None:
         at = body.lane_index(k, op.indices)
         mask = body.mask_of(op, k, at)
         pointer, step = at.address(body.pointers[op.target], type, tuple(op.index), element.memory)
-        if step != 1 or op.combine is not None or mask is not None or type.dtype not in ("f32", "bf16"):
+        adds = op.combine is not None and op.combine.data == "add" and type.dtype == "f32"
+        if step != 1 or (op.combine and not adds) or mask is not None or type.dtype not in ("f32", "bf16"):
             raise KernelError(f"{op.name} in a loop that is apart")
         if k == 0:
             _ask_ahead(body, op, pointer, element.size)
@@ -88,6 +89,8 @@ def store_apart(body: KernelBody, op: StoreOp, nontemporal: bool) -> None:
             lows, highs = ([i + half for i in range(n // 2) for half in (at, at + n)] for at in (0, n // 2))
             even, odd = b.shuffle(even, odd, lows), b.shuffle(even, odd, highs)
         for value, place in ((even, 0), (odd, n)):
+            if adds:
+                value = b.fadd(b.load(b.gep(pointer, place, f32), value.type, 4), value)
             _put(b, value, pointer, place, 4 * n if nontemporal else 4, nontemporal)
 
 

@@ -256,7 +256,8 @@ class ForLoop:
 
         start = [*values, *self._scan_start(scans, lanes)]
         once = d is self.vector and group is not None and group.masked
-        sizes = block_sizes(lo, hi, step, inside, block) if block and not once else []
+        steps = None if d is self.vector or not isinstance(d.extent, int) else d.extent
+        sizes = block_sizes(lo, hi, step, inside, block, steps) if block and not once else []
         after = self._blocks(sizes, group, lo, hi, step, start, at)
         self._reached = after[len(values) :]
         return after[: len(values)]

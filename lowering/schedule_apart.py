@@ -89,9 +89,13 @@ def _is_plain(a: Access, d: LoopDim, varying: set[SSAValue]) -> bool:
     if a.mask is not None or any(v in varying for v in (*a.indices, *([a.ok] if a.ok is not None else []))):
         return False
     step = stride(a, d.symbol)
-    if isinstance(a, StoreOp) and (a.combine is not None or a.ok is not None or step != 1):
+    if isinstance(a, StoreOp) and (a.ok is not None or step != 1 or not _may_combine(a)):
         return False
     return step == 0 or (step == 1 and type_of(a).dtype in ("f32", "bf16"))
+
+
+def _may_combine(a: StoreOp) -> bool:
+    return a.combine is None or (a.combine.data == "add" and type_of(a).dtype == "f32")
 
 
 def _moving(loop: ForOp, d: LoopDim) -> list[Access]:

@@ -12,6 +12,7 @@ from ..dialects.tensor import TensorType
 from .fuse_cost import Hints, Machine
 from .schedule_access import accesses, buffer_of
 from .schedule_dims import best_dim, blocked, move_into_loop, unit_weight
+from .schedule_strips import COLUMNS, make_strips, strips_of
 
 LEAST, MOST = 64, 256
 """Columns of a grid point: whole lines of a cache, and so many that pages are read in long runs."""
@@ -37,7 +38,10 @@ def column_dim(kernel: KernelOp, hints: Hints) -> LoopDim | None:
 
 def columns(kernel: KernelOp, d: LoopDim, machine: Machine, hints: Hints) -> None:
     """Run blocks of neighbouring columns side by side: the whole body in a loop along `d`, as vectors."""
-    width = _width(kernel, d, machine, hints)
+    strips = strips_of(kernel, d, hints, machine)
+    width = _width(kernel, d, machine, hints, MOST if strips is None else COLUMNS)
+    if width <= MOST:
+        strips = None
     block, dim = blocked(d, "b0", width)
     grid = [x for g in kernel.grid for x in (block if g.name == d.name else [g])]
     kernel.properties["grid"] = DimsAttr.get(grid)
@@ -45,15 +49,17 @@ def columns(kernel: KernelOp, d: LoopDim, machine: Machine, hints: Hints) -> Non
         if isinstance(op, ScratchOp):
             _widen_scratch(kernel, op, dim, width)
     move_into_loop(kernel, [dim])
+    if strips is not None:
+        make_strips(kernel, *strips, width)
 
 
-def _width(kernel: KernelOp, d: LoopDim, machine: Machine, hints: Hints) -> int:
+def _width(kernel: KernelOp, d: LoopDim, machine: Machine, hints: Hints, most: int) -> int:
     """Columns of a block: few where they are read twice, or where the threads would have too little to share."""
     if sum(isinstance(o, ForOp) for o in kernel.body.block.ops) > 1:
         return LEAST
     others = hints.points(tuple(g for g in kernel.grid if g.name != d.name))
     shares = -(-machine.threads // max(1, others))
-    return max(LEAST, min(MOST, hints.size(d.extent) // shares // LEAST * LEAST))
+    return max(LEAST, min(most, hints.size(d.extent) // shares // LEAST * LEAST))
 
 
 def _widen_scratch(kernel: KernelOp, op: ScratchOp, d: LoopDim, block: int) -> None:

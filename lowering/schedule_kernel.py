@@ -74,8 +74,9 @@ def schedule_kernel(kernel: KernelOp, vectors: Vectors, machine: Machine, hints:
     segment(kernel)
     compare_halves(kernel)
     convert_bytes(kernel)
+    far = sum(map(hints.bytes, kernel.body.block.args)) > machine.l2
     for loop in [o for o in kernel.body.block.ops if isinstance(o, ForOp) and OWN_CODE.isdisjoint(o.attributes)]:
-        _vectorize(loop, vectors, hints, None if tiling is None else tiling.column)
+        _vectorize(loop, vectors, hints, None if tiling is None else tiling.column, far)
         if tiling is not None and tiling.copies is not None:
             _unroll_sums(loop, tiling.copies, tiling.column is not None)
     if tiling is None:
@@ -144,8 +145,10 @@ def _transposed(
 # Vectors
 
 
-def _vectorize(loop: ForOp, vectors: Vectors, hints: Hints, column: LoopDim | None = None) -> None:
-    """Order the dims of a loop, and set its vector, lanes and unroll. `column` is the vector where that is decided."""
+def _vectorize(loop: ForOp, vectors: Vectors, hints: Hints, column: LoopDim | None = None, far: bool = False) -> None:
+    """Order the dims of a loop, and set its vector, lanes and unroll. `column` is the vector where that is decided;
+    `far`: memory is waited for.
+    """
     ops = list(body_ops(loop.body))
     found = accesses(ops)
     dims = list(loop.dims)
@@ -156,7 +159,7 @@ def _vectorize(loop: ForOp, vectors: Vectors, hints: Hints, column: LoopDim | No
     across = inner and not decided and vector is not None and inner > unit_weight(found, vector)
     if vector is None or not _parallel_stores(found, vector) or across:
         for o in nested:
-            _vectorize(o, vectors, hints)
+            _vectorize(o, vectors, hints, far=far)
         return
     ordered = any(k.data.startswith("arg") for k in loop.reduce.data) or _scans(ops)
     if not ordered:
@@ -172,7 +175,7 @@ def _vectorize(loop: ForOp, vectors: Vectors, hints: Hints, column: LoopDim | No
             lanes //= 2
     loop.attributes["vector"] = StringAttr(vector.name)
     loop.attributes["lanes"] = IntegerAttr(lanes, i64)
-    loop.attributes["unroll"] = IntegerAttr(_unroll(loop, ops, extent, lanes, vectors), i64)
+    loop.attributes["unroll"] = IntegerAttr(_unroll(loop, ops, extent, lanes, vectors, far), i64)
 
 
 def _vectorize_free(loop: ForOp, vectors: Vectors, hints: Hints) -> None:
@@ -194,13 +197,14 @@ def _unroll_sums(loop: ForOp, copies: int, all: bool) -> None:
             o.attributes["unroll"] = IntegerAttr(copies, i64)
 
 
-def _unroll(loop: ForOp, ops: Sequence[Operation], extent: Dim, lanes: int, vectors: Vectors) -> int:
-    """Vectors side by side: chains of a reduction hide each other's latency, columns are read in long runs. Where an
-    element takes longer than a chain waits, as an exponential does, copies are only more code to compile.
+def _unroll(loop: ForOp, ops: Sequence[Operation], extent: Dim, lanes: int, vectors: Vectors, far: bool) -> int:
+    """Vectors side by side: chains of a reduction hide each other's latency; columns in the second cache are read in
+    long runs, from memory so that all partial sums stay in registers. Where an element takes longer than a chain waits,
+    as an exponential does, copies are only more code to compile.
     """
     cost = sum(op_cost(o) for o in ops)
     states = sum(len(o.results) for o in ops if isinstance(o, ForOp))
-    if states and not loop.reduce.data and cost <= 4 and isinstance(extent, int):
+    if states and not loop.reduce.data and cost <= 4 and isinstance(extent, int) and not far:
         return max(4 if cost <= 24 else 2, min(vectors.values // states, extent // lanes))
     if loop.reduce.data:
         return 4 if cost < 8 else 2 if cost <= 64 else 1
@@ -222,7 +226,7 @@ def _scans(ops: Iterable[Operation]) -> bool:
 def _parallel_stores(found: Sequence[Access], d: LoopDim) -> bool:
     """Whether points that differ in `d` write different elements: an index read from memory may name one twice."""
     stores = [a for a in found if isinstance(a, StoreOp) and (a.indices or a.combine is not None)]
-    return all(any(e == d.symbol for e in a.index) for a in stores)
+    return all(any(d.symbol not in expr.symbols(expr.distance(d.symbol, e)) for e in a.index) for a in stores)
 
 
 def _width(ops: Sequence[Operation], found: Sequence[Access]) -> int:

@@ -70,15 +70,41 @@ loop.kernel @k(%x: !sym.t<[s0, s1], f32>) outs(%y: !sym.t<[s1], f32>) sizes [s0,
 
 // -----
 
-// Many columns, read once: wide blocks, and rows that are fetched ahead.
+// Many columns, read once: strips of rows, of which a thread's columns are added up in the first cache, few vectors at a
+// time, and rows that are fetched ahead.
 
-// CHECK:      grid [b0 = 64]
-// CHECK-NEXT:   loop.for [d0 = 256*b0 : 256*b0 + 256] attributes {vector = "d0", lanes = 16 : i64, unroll = 16 : i64} {
-// CHECK:          loop.load %x[r0, d0] attributes {prefetch = 524288 : i64}
+// CHECK:      grid [b0 = 16]
+// CHECK-NEXT:   [[T:%\w+]] = loop.scratch : !sym.t<[1024], f32>
+// CHECK-NEXT:   loop.for [d0 = 1024*b0 : 1024*b0 + 1024]
+// CHECK:          loop.store %{{.*}}, [[T]][-1024*b0 + d0]
+// CHECK:        loop.for [b1 = 2, d0 = 1024*b0 : 1024*b0 + 1024] attributes {vector = "d0", lanes = 16 : i64, unroll = 4 : i64} {
+// CHECK-NEXT:     [[S:%\w+]] = loop.for [r0 = 500*b1 : 500*b1 + 500] reduce [add]
+// CHECK:            loop.load %x[r0, d0] attributes {prefetch = 524288 : i64}
+// CHECK:          loop.store [[S]], [[T]][-1024*b0 + d0] combine add
+// CHECK:        loop.for [d0 = 1024*b0 : 1024*b0 + 1024]
+// CHECK:          [[V:%\w+]] = loop.load [[T]][-1024*b0 + d0]
+// CHECK-NEXT:     loop.store [[V]], %y[d0]
 loop.kernel @k(%x: !sym.t<[1000, 16384], f32>) outs(%y: !sym.t<[16384], f32>) sizes [] grid [d0 = 16384] {
   %0 = loop.for [r0 = 1000] reduce [add] {
     %1 = loop.load %x[r0, d0] : !sym.t<[1000, 16384], f32>
     loop.yield %1 : f32
+  } : f32
+  loop.store %0, %y[d0] : !sym.t<[16384], f32>
+  loop.end
+}
+
+// -----
+
+// Where there is more to do than to add, columns are gone through from first to last row.
+
+// CHECK-LABEL: @more
+// CHECK-NOT:   combine
+// CHECK:       loop.for [r0 = 1000] reduce [add]
+loop.kernel @more(%x: !sym.t<[1000, 16384], f32>) outs(%y: !sym.t<[16384], f32>) sizes [] grid [d0 = 16384] {
+  %0 = loop.for [r0 = 1000] reduce [add] {
+    %1 = loop.load %x[r0, d0] : !sym.t<[1000, 16384], f32>
+    %2 = arith.mulf %1, %1 : f32
+    loop.yield %2 : f32
   } : f32
   loop.store %0, %y[d0] : !sym.t<[16384], f32>
   loop.end
