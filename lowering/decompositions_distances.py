@@ -12,6 +12,7 @@ from ..dialects.tensor import TensorType
 from .decomposition import Call, rule
 from .decompositions_indexing import OUT_OF_RANGE, integer
 from .decompositions_reductions import norm_over
+from .numbers import number_as
 from .prims_builder import Value
 from .promotion import opmath
 
@@ -33,7 +34,12 @@ def cdist(call: Call, a: Value, b: Value, order: float, mode: int | None) -> Any
     dims = range(rank - 3)
     x = a.expand([*batch, n, width]).broadcast(shape, [*dims, rank - 3, rank - 1])
     y = b.expand([*batch, m, width]).broadcast(shape, [*dims, rank - 2, rank - 1])
-    return norm_over(x - y, order, [rank - 1], False)
+    return _norm(x - y, order, rank - 1)
+
+
+def _norm(x: Value, order: float, dim: int) -> Any:
+    """By an order that ATen's kernels have in the dtype of x, where a large one is infinite."""
+    return norm_over(x, order if isinstance(order, sympy.Expr) else number_as(order, x.dtype), [dim], False)
 
 
 @rule("aten._pdist_forward")
@@ -49,7 +55,7 @@ def pdist(call: Call, x: Value, order: float) -> Any:
     j = k - n * i + i * (i + 1.0) * 0.5 + i + 1.0
     rows = (x.gather([index.to("i64")], [expr.symbol("i0"), expr.symbol("d1")], pairs) for index in (i, j))
     a, b = rows
-    return norm_over(a - b, order, [1], False)
+    return _norm(a - b, order, 1)
 
 
 @rule("aten.renorm")

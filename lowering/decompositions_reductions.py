@@ -170,8 +170,11 @@ def count_nonzero(call: Call, x: Value, dims: Dims = None) -> Value:
 
 
 def _spread(x: Value, dims: Dims, correction: Number | None, keepdim: bool) -> tuple[Value, Value]:
-    """sum((x - mean)^2) / max(n - correction, 0) and the mean, in f32 for f16 and bf16, in f64 for f32 as eager."""
-    y = x.to("f64") if x.dtype == "f32" else x.opmath()
+    """sum((x - mean)^2) / max(n - correction, 0) and the mean, in f64 as eager: for f16 f32 is enough, and GPUs have
+    bf16 in f32 too.
+    """
+    in_f32 = x.dtype == "f16" or (x.dtype == "bf16" and x.type.device != "cpu")
+    y = x.to("f32" if in_f32 else "f64")
     over = dims_in(x, dims)
     correction = 1 if correction is None else correction
     number = isinstance(correction, sympy.Expr)

@@ -183,3 +183,25 @@ def test_the_first_of_zeros_is_the_extreme(dtype: torch.dtype) -> None:
     x = torch.tensor([[0.0, -0.0], [-0.0, 0.0], [-0.0, -0.0], [0.0, 0.0]]).repeat(20, 1).to(dtype)
     for a, b in zip(compiled(f)(x), f(x), strict=True):
         assert torch.equal(a.signbit(), b.signbit())
+
+
+@pytest.mark.parametrize("f", [torch.var, torch.std, torch.var_mean, torch.std_mean], ids=lambda f: f.__name__)
+def test_spread_of_large_bf16(f: Callable[..., Any]) -> None:
+    """Squares are beyond f32, their root is not."""
+    x = torch.tensor([[1.0, -2.0, 3.0, 0.5], [2.0, 2.0, 2.0, 2.0]], dtype=torch.bfloat16)
+    for size in (1.0, 1e19, 1e30):
+        y = x * size
+        torch.testing.assert_close(compiled(lambda x: f(x, 1))(y), f(y, 1))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("order", [1e30, 1e308])
+def test_distances_of_a_large_order(order: float, dtype: torch.dtype) -> None:
+    """An order that f32 does not hold is infinite there."""
+
+    def f(x: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.cdist(x, x + 1, p=order), F.pdist(x, p=order)
+
+    x = torch.randn(5, 4, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    for a, b in zip(compiled(f)(x), f(x), strict=True):
+        torch.testing.assert_close(a, b)
