@@ -13,6 +13,16 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, guard_or_true
 
+from .dtype_kinds import (
+    is_bool,
+    is_float,
+    is_integer,
+    is_integer_but_bool,
+    is_neither_float_nor_long,
+    is_not_integer,
+    is_unindexed,
+    is_wide_unsigned,
+)
 from .fake_number_checks import (
     check_alpha,
     check_beta,
@@ -24,7 +34,6 @@ from .fake_number_checks import (
     check_range,
     check_scale,
     check_summed,
-    is_integer,
 )
 from .fake_scalar_checks import SCALAR_CHECKS
 
@@ -213,26 +222,6 @@ def _on_cpus(check: Check) -> Check:
     return of_cpus
 
 
-def _is_bool(dtype: torch.dtype) -> bool:
-    return dtype is torch.bool
-
-
-def _is_not_integer(dtype: torch.dtype) -> bool:
-    return dtype is torch.bool or not is_integer(dtype)
-
-
-def _is_float(dtype: torch.dtype) -> bool:
-    return dtype.is_floating_point
-
-
-def _is_integer_but_bool(dtype: torch.dtype) -> bool:
-    return dtype is not torch.bool and is_integer(dtype)
-
-
-def _is_neither_float_nor_long(dtype: torch.dtype) -> bool:
-    return is_integer(dtype) and dtype is not torch.int64
-
-
 _TARGET = _index("target", torch.int64, torch.uint8)
 
 _DTYPES: dict[Any, Check] = {
@@ -253,7 +242,7 @@ _DTYPES: dict[Any, Check] = {
     _aten.index_select.default: _index("index", torch.int64, torch.int32),
     _aten.index_fill.int_Scalar: _index("index", torch.int64),
     _aten.index_fill.int_Tensor: _index("index", torch.int64),
-    _aten.searchsorted.Tensor: _all(_index("sorter", torch.int64), _not(_is_bool, "sorted_sequence", "self")),
+    _aten.searchsorted.Tensor: _all(_index("sorter", torch.int64), _not(is_bool, "sorted_sequence", "self")),
     _aten.searchsorted.Scalar: _index("sorter", torch.int64),
     _aten.nll_loss_forward.default: _all(_alike("self", "weight"), _TARGET),
     _aten.nll_loss2d_forward.default: _all(_alike("self", "weight"), _TARGET),
@@ -285,17 +274,17 @@ _DTYPES: dict[Any, Check] = {
             _aten.reflection_pad2d.default,
             _aten.reflection_pad3d.default,
         ),
-        _not(_is_bool, "self"),
+        _not(is_bool, "self"),
     ),
-    _aten.pow.Tensor_Tensor: _not(_is_bool, "self", "exponent"),
+    _aten.pow.Tensor_Tensor: _not(is_bool, "self", "exponent"),
     _aten.pow.Tensor_Scalar: check_power,
-    _aten.addcmul.default: _not(_is_bool, "self", "tensor1", "tensor2"),
+    _aten.addcmul.default: _not(is_bool, "self", "tensor1", "tensor2"),
     _aten.addcdiv.default: _not(is_integer, "tensor1", "tensor2"),
     _aten.add.Tensor: check_scale,
     _aten.sub.Tensor: _all(check_scale, check_difference),
     **dict.fromkeys((_aten.sub.Scalar, _aten.rsub.Tensor, _aten.rsub.Scalar), check_difference),
-    **dict.fromkeys((_aten.bitwise_and.Tensor, _aten.bitwise_or.Tensor), _not(_is_float, "self", "other")),
-    _aten.bucketize.Tensor: _all(_not(_is_bool, "self", "boundaries"), _check_boundaries),
+    **dict.fromkeys((_aten.bitwise_and.Tensor, _aten.bitwise_or.Tensor), _not(is_float, "self", "other")),
+    _aten.bucketize.Tensor: _all(_not(is_bool, "self", "boundaries"), _check_boundaries),
     **dict.fromkeys(
         (
             _aten.ceil.default,
@@ -310,7 +299,7 @@ _DTYPES: dict[Any, Check] = {
             _aten.hardsigmoid.default,
             _aten.abs.default,
         ),
-        _on_cpus(_not(_is_bool, "self")),
+        _on_cpus(_not(is_bool, "self")),
     ),
     **dict.fromkeys(
         (
@@ -324,7 +313,7 @@ _DTYPES: dict[Any, Check] = {
         ),
         _on_cpus(_not(is_integer, "self")),
     ),
-    **dict.fromkeys((_aten.im2col.default, _aten.col2im.default), _on_cpus(_not(_is_integer_but_bool, "self"))),
+    **dict.fromkeys((_aten.im2col.default, _aten.col2im.default), _on_cpus(_not(is_integer_but_bool, "self"))),
     _aten.normal.Tensor_Tensor: _not(is_integer, "mean"),
     _aten.normal.Tensor_float: _not(is_integer, "mean"),
     **dict.fromkeys(
@@ -346,7 +335,7 @@ _DTYPES: dict[Any, Check] = {
         _on_cpus(check_limits),
     ),
     **dict.fromkeys((_aten.cumsum.default, _aten.cumprod.default), check_summed),
-    **dict.fromkeys((_aten.argmax.default, _aten.argmin.default), _not(_is_bool, "self")),
+    **dict.fromkeys((_aten.argmax.default, _aten.argmin.default), _not(is_bool, "self")),
     **dict.fromkeys(
         (
             _aten.igamma.default,
@@ -358,13 +347,46 @@ _DTYPES: dict[Any, Check] = {
         ),
         _not(is_integer, "self", "other"),
     ),
-    _aten.gcd.default: _not(_is_not_integer, "self"),
-    _aten.lcm.default: _not(_is_not_integer, "self"),
-    **dict.fromkeys((_aten.avg_pool2d.default, _aten.avg_pool3d.default), _not(_is_neither_float_nor_long, "self")),
+    _aten.gcd.default: _not(is_not_integer, "self"),
+    _aten.lcm.default: _not(is_not_integer, "self"),
+    **dict.fromkeys((_aten.avg_pool2d.default, _aten.avg_pool3d.default), _not(is_neither_float_nor_long, "self")),
 }
 
-_OF_ALL = (_SIZES, _DTYPES, SCALAR_CHECKS)
+
+# Elements that are looked up or written at an index, of dtypes that ATen's CPU kernels leave out
+
+
+def _check_reduced(given: dict[str, Any]) -> None:
+    """Without the element that was there, truth values have none to begin with."""
+    if given["self"].dtype is torch.bool and not given.get("include_self", True):
+        raise RuntimeError("not implemented for 'Bool'")
+
+
+_AT_AN_INDEX: dict[Any, Check] = {
+    **dict.fromkeys(
+        (
+            _aten.gather.default,
+            _aten.scatter.src,
+            _aten.take.default,
+            _aten.index_copy.default,
+        ),
+        _on_cpus(_not(is_unindexed, "self")),
+    ),
+    **dict.fromkeys(
+        (
+            *(getattr(_aten.scatter, overload) for overload in ("value", "reduce", "value_reduce")),
+            *(_aten.scatter_add.default, _aten.scatter_reduce.two, _aten.index_add.default, _aten.index_put.default),
+            *(_aten.index_fill.int_Scalar, _aten.index_fill.int_Tensor, _aten.masked_scatter.default),
+            *(_aten.masked_fill.Scalar, _aten.masked_fill.Tensor, _aten.put.default),
+            *(_aten.tril.default, _aten.triu.default),
+        ),
+        _on_cpus(_not(is_wide_unsigned, "self")),
+    ),
+    _aten.index_reduce.default: _on_cpus(_all(_not(is_wide_unsigned, "self"), _check_reduced)),
+}
+
+_TABLES = (_SIZES, _DTYPES, _AT_AN_INDEX, SCALAR_CHECKS)
 CHECKS: dict[Any, Check] = {
-    operator: _all(*(checks[operator] for checks in _OF_ALL if operator in checks))
-    for operator in {**_SIZES, **_DTYPES, **SCALAR_CHECKS}
+    operator: _all(*(table[operator] for table in _TABLES if operator in table))
+    for operator in dict.fromkeys(operator for table in _TABLES for operator in table)
 }

@@ -7,9 +7,7 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import guard_or_true
 
-
-def is_integer(dtype: torch.dtype) -> bool:
-    return not (dtype.is_floating_point or dtype.is_complex)
+from .dtype_kinds import is_integer
 
 
 def check_power(given: dict[str, Any]) -> None:

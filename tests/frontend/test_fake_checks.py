@@ -119,6 +119,42 @@ WRONG: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "adaptive_max_pool of integers": (lambda x: F.adaptive_max_pool2d(x[None], 2), (WHOLE,)),
     "unfold of integers": (lambda x: F.unfold(x[None, None], 2), (WHOLE,)),
     "fold of integers": (lambda x: F.fold(x[None, :, :2], (2, 3), 2), (WHOLE,)),
+    **{
+        f"{reduce} of truth values without those that were there": (
+            lambda m, i, r=reduce: m.index_reduce(0, i, m[:2], r, include_self=False),
+            (MASK, I16.long()),
+        )
+        for reduce in ("prod", "amax", "amin")
+    },
+    **{
+        f"{name} of {dtype}": (f, (X[:2, :2].to(dtype), I16.long()))
+        for dtype in (torch.uint16, torch.uint32, torch.uint64)
+        for name, f in {
+            "gather": lambda x, i: x.gather(0, i[None]),
+            "scatter": lambda x, i: x.scatter(0, i[None], x),
+            "scatter_add": lambda x, i: x.scatter_add(0, i[None], x),
+            "scatter_reduce": lambda x, i: x.scatter_reduce(0, i[None], x, "amax"),
+            "index_add": lambda x, i: x.index_add(0, i, x),
+            "index_reduce": lambda x, i: x.index_reduce(0, i, x, "amax"),
+            "index_copy": lambda x, i: x.index_copy(0, i, x),
+            "index_put": lambda x, i: x.index_put((i,), x),
+            "index_fill": lambda x, i: x.index_fill(0, i, 1),
+            "masked_fill": lambda x, i: x.masked_fill(i > 0, 1),
+            "masked_scatter": lambda x, i: x.masked_scatter(i > 0, x),
+            "take": lambda x, i: x.take(i),
+            "put": lambda x, i: x.put(i, x[0]),
+            "tril": lambda x, i: x.tril(),
+        }.items()
+    },
+    **{
+        f"{name} of f8": (f, (X[:2, :2].to(torch.float8_e4m3fn), I16.long()))
+        for name, f in {
+            "gather": lambda x, i: x.gather(0, i[None]),
+            "scatter": lambda x, i: x.scatter(0, i[None], x),
+            "take": lambda x, i: x.take(i),
+            "index_copy": lambda x, i: x.index_copy(0, i, x),
+        }.items()
+    },
     "a line of bytes": (lambda x: F.interpolate(x[None], size=5, mode="linear"), (X.byte(),)),
 }
 RIGHT: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
