@@ -17,6 +17,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -180,8 +181,13 @@ def frames() -> Iterator[None]:
     """TorchDynamo compiles inner frames in every test.
 
     torch 2.11 no longer does after a function with `fullgraph` was refused, or called as it is, while something traced.
+    Nor does it make sizes and numbers that change symbols once several threads at a time have called what was compiled
+    with `dynamic=False`: that is a setting of the process there, which each call sets and puts back.
     """
     yield
+    config: Any = sys.modules.get("torch._dynamo.config")
+    if config is not None:
+        config.automatic_dynamic_shapes = config.assume_static_by_default = True
     if (module := sys.modules.get("torch._dynamo.eval_frame")) is not None and hasattr(module, "_EvalFrameOverride"):
         module.set_eval_frame_override(module._EvalFrameOverride.NONE)
 

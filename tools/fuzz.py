@@ -32,11 +32,15 @@ WHOLE_FROM = 1_000_000
 """The first seed of programs that go through torch.compile; those before are for graphs of AOTAutograd alone."""
 CALLED_FROM = 10_000_000
 """The first seed of those that are called in several ways."""
+WIDE_FROM = 20_000_000
+"""The first seed of those of more functions, ways to write and layouts of arguments."""
 
 
 def program_of(seed: int) -> Program:
-    make = generate if seed < WHOLE_FROM else generate_whole if seed < CALLED_FROM else generate_called
-    return make(Chooser(random.Random(seed).randrange))
+    g = Chooser(random.Random(seed).randrange)
+    if seed < CALLED_FROM:
+        return (generate if seed < WHOLE_FROM else generate_whole)(g)
+    return generate_called(g, wide=seed >= WIDE_FROM)
 
 
 def fault_apart(program: Program, options: Options, device: str = "cpu") -> str | None:

@@ -49,6 +49,20 @@ def mode_of(way: str) -> AbstractContextManager[Any]:
 
 def at_once(call: Callable[[int], T], count: int = THREADS) -> list[T]:
     """What `call` gives for each number, from threads that begin together; raises what the first of them raised."""
+    with _same_settings():
+        return _at_once(call, count)
+
+
+def _same_settings() -> AbstractContextManager[Any]:
+    """The settings of TorchDynamo that a call sets and puts back are what they were afterwards: with torch 2.11 they
+    are the process's, and calls that end in another order than they begin leave some behind.
+    """
+    config: Any = torch._dynamo.config
+    names = ("automatic_dynamic_shapes", "assume_static_by_default")
+    return config.patch(**{name: getattr(config, name) for name in names})
+
+
+def _at_once(call: Callable[[int], T], count: int) -> list[T]:
     found: dict[int, T] = {}
     raised: list[BaseException] = []
     begin = threading.Barrier(count)

@@ -12,10 +12,24 @@ import torch.nn.functional as F
 
 from .fuzz_calls import WAYS, mode_of, turned, wider
 from .fuzz_data import DATA, DTYPES, FLOW, RANDOM, cond, mapped, put, repeated, scanned, size_of
-from .fuzz_sources import argument, converted, odd, other_sizes, shared, sizes, whole_complex, widest
+from .fuzz_sources import (
+    LAYOUTS,
+    argument,
+    converted,
+    odd,
+    other_sizes,
+    shared,
+    sizes,
+    whole_complex,
+    wide_argument,
+    widest,
+)
 from .fuzz_steps import STEPS
 from .fuzz_used import HELPERS, USED
 from .fuzz_values import MOVES, Chooser, Maker, Value, source
+from .fuzz_wide import WIDE
+from .fuzz_wide_writes import HELPERS as WRITTEN
+from .fuzz_wide_writes import WIDE_WRITES
 from .fuzz_writes import VIEWS, WRITES
 
 MODES = ("forward", "dynamic", "forward", "gradient", "dynamic")
@@ -273,6 +287,8 @@ NAMES: dict[str, Any] = {
     **{"torch": torch, "F": F, "seeded": seeded, "special": special, "odd": odd, "whole_complex": whole_complex},
     **{"put": put, "size_of": size_of, "cond": cond, "repeated": repeated, "scanned": scanned, "mapped": mapped},
     **HELPERS,
+    **LAYOUTS,
+    **WRITTEN,
 }
 """What the text of programs may use."""
 
@@ -289,9 +305,10 @@ def generate(g: Chooser, least: int = 5, most: int = 30) -> Program:
     return _generated(g, Program(mode, tuple(inputs), (), ()), STEPS, least + g.below(most - least + 1))
 
 
-def generate_whole(g: Chooser, least: int = 5, most: int = 30) -> Program:
+def generate_whole(g: Chooser, least: int = 5, most: int = 30, *, wide: bool = False) -> Program:
     """A program as `generate` makes it, of what torch.compile takes: arguments that share memory or belong to a module,
-    sizes that change, writes, sizes of data, random numbers, control flow, and all dtypes.
+    sizes that change, writes, sizes of data, random numbers, control flow, and all dtypes; if `wide`, of more functions
+    and ways to write, with arguments that lie in more ways.
     """
     torch.manual_seed(0)
     mode = g.pick(WHOLE)
@@ -305,7 +322,7 @@ def generate_whole(g: Chooser, least: int = 5, most: int = 30) -> Program:
         if values and g.below(3) == 0:
             of_module, text = False, shared(g, g.pick(values))
         else:
-            text = argument(g, base, of_module)
+            text = (wide_argument if wide else argument)(g, base, of_module)
         name = f"{g.pick('bp') if of_module else 'x'}{i}"
         tensor = eval(text, {**NAMES, **base, **{v.name: v.tensor for v in values}})
         if name[0] == "p" and not (tensor.is_floating_point() and tensor.itemsize > 1):
@@ -314,7 +331,7 @@ def generate_whole(g: Chooser, least: int = 5, most: int = 30) -> Program:
         values.append(Value(name, tensor, True))
         owned += [name] if of_module else []
     calls = tuple(tuple(known.items()) for known in (base, *later))
-    steps = MORE
+    steps = (*WIDE, *WIDE_WRITES, *WIDE_WRITES, *MORE) if wide else MORE
     for group in (DATA, RANDOM, FLOW):
         steps += group if g.below(3) == 0 else ()
     whole = Program(mode, tuple(inputs), (), (), calls, tuple(owned))
@@ -326,9 +343,9 @@ def generate_whole(g: Chooser, least: int = 5, most: int = 30) -> Program:
     return made
 
 
-def generate_called(g: Chooser) -> Program:
+def generate_called(g: Chooser, *, wide: bool = False) -> Program:
     """A program as `generate_whole` makes it, called in several ways."""
-    program = generate_whole(g)
+    program = generate_whole(g, wide=wide)
     sizes = [*program.sizes, *[program.sizes[-1]] * (CALLS - len(program.sizes))]
     return replace(program, sizes=tuple(sizes), ways=("", *(g.pick(WAYS) for _ in sizes[1:])))
 

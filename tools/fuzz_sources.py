@@ -74,6 +74,13 @@ def argument(g: Chooser, known: Sizes, fixed: bool) -> str:
             return made(*dims)
 
 
+def wide_argument(g: Chooser, known: Sizes, fixed: bool) -> str:
+    """As `argument`, or as a view that overlaps itself, of one element, without dims, or that begins anywhere."""
+    text = argument(g, known, fixed)
+    forms = ("{}", "{}", "overlapping({})", "inside({})", "single({})", "single({}).reshape(())", "shifted({})")
+    return text if fixed else g.pick((*forms, "reversed_order({})")).replace("{}", text)
+
+
 def _count(dims: Sequence[str], known: Sizes) -> int:
     return torch.Size([eval(d, {}, dict(known)) for d in dims]).numel()
 
@@ -103,6 +110,36 @@ def odd(t: torch.Tensor) -> torch.Tensor:
     """With strides along dims of one element that nobody would choose."""
     strides = [17 + 2 * i if n == 1 else s for i, (n, s) in enumerate(zip(t.shape, t.stride(), strict=True))]
     return t.as_strided(t.shape, strides)
+
+
+def overlapping(t: torch.Tensor) -> torch.Tensor:
+    """Windows of its elements, each of which begins within the last."""
+    flat = t.reshape(-1)
+    return flat.unfold(0, min(3, len(flat)), 1)
+
+
+def inside(t: torch.Tensor) -> torch.Tensor:
+    """Its first elements along the last dim, expanded."""
+    return t[..., :1].expand(t.shape) if t.dim() and t.shape[-1] else t
+
+
+def single(t: torch.Tensor) -> torch.Tensor:
+    """One element, of as many dims."""
+    return t.reshape(-1)[:1].reshape([1] * t.dim()) if t.numel() else t.new_ones([1] * t.dim())
+
+
+def shifted(t: torch.Tensor) -> torch.Tensor:
+    """From the second element of a memory on."""
+    return torch.cat([t.new_zeros(1), t.reshape(-1)])[1:].view(t.shape)
+
+
+def reversed_order(t: torch.Tensor) -> torch.Tensor:
+    """With its dims in the opposite order in memory."""
+    order = range(t.dim())[::-1]
+    return t.permute(*order).contiguous().permute(*order) if t.dim() else t
+
+
+LAYOUTS: dict[str, Any] = {f.__name__: f for f in (overlapping, inside, single, shifted, reversed_order)}
 
 
 def converted(

@@ -12,7 +12,7 @@ from ..frontend.overlap import overlap, overlaps_itself
 from .fuzz_values import MOVES, ROUGH, ROUNDS, Chooser, Line, Maker, Numbers, Value, choose
 
 
-def _writable(v: Value) -> bool:
+def writable(v: Value) -> bool:
     t = v.tensor
     repeated = any(s == 0 and n > 1 for s, n in zip(t.stride(), t.shape, strict=True))
     return not (repeated or overlaps_itself(t) or t.is_conj())
@@ -37,7 +37,7 @@ def _part(g: Chooser, x: Value) -> tuple[str, torch.Tensor]:
     return text, eval(text, {name: t})
 
 
-def _apart(x: torch.Tensor, y: torch.Tensor) -> bool:
+def apart(x: torch.Tensor, y: torch.Tensor) -> bool:
     """Whether writing one while the other is read means one thing."""
     same = x.data_ptr() == y.data_ptr() and x.shape == y.shape and x.stride() == y.stride()
     return same or not overlap(x, y)
@@ -47,7 +47,7 @@ def into(text: str, kinds: str, numbers: Numbers = ROUNDS, *, alike: bool = Fals
     """`text` with `{p}` for a view to write and `{y}` for a value that broadcasts to it; `alike`: of its kind."""
 
     def make(g: Chooser, values: Sequence[Value]) -> Line | None:
-        x = choose(g, values, lambda v: v.kind in kinds and _writable(v))
+        x = choose(g, values, lambda v: v.kind in kinds and writable(v))
         if x is None:
             return None
         part, t = _part(g, x)
@@ -61,7 +61,7 @@ def into(text: str, kinds: str, numbers: Numbers = ROUNDS, *, alike: bool = Fals
                 return False
             # what is cast to whole numbers would depend on a rounding
             kind = v.kind == x.kind if alike else v.kind in "fib" if x.kind in "f" else v.kind in "ib" or x.kind == "c"
-            return shape == t.shape and kind and v.kind != "8" and _apart(t, v.tensor)
+            return shape == t.shape and kind and v.kind != "8" and apart(t, v.tensor)
 
         y = choose(g, values, fits)
         return None if y is None else Line(text.replace("{p}", part).replace("{y}", y.name), (x, y), numbers, True)
@@ -73,13 +73,13 @@ def masked(text: str, kinds: str) -> Maker:
     """`{x}` written where the mask `{m}`, of its shape, says."""
 
     def make(g: Chooser, values: Sequence[Value]) -> Line | None:
-        x = choose(g, values, lambda v: v.kind in kinds and _writable(v))
+        x = choose(g, values, lambda v: v.kind in kinds and writable(v))
         m = (
             None
             if x is None
             else choose(g, values, lambda v: v.kind == "b" and v.tensor.shape == x.tensor.shape and x is not v)
         )
-        if x is None or m is None or not _apart(x.tensor, m.tensor):
+        if x is None or m is None or not apart(x.tensor, m.tensor):
             return None
         return Line(text.replace("{x}", x.name).replace("{m}", m.name), (x, m), MOVES, writes=True)
 
@@ -90,9 +90,7 @@ def at(text: str, kinds: str, numbers: Numbers) -> Maker:
     """`{x}` written along `{d}` at places `{i}`, one for each of `{y}`'s, which has its shape; no place twice."""
 
     def make(g: Chooser, values: Sequence[Value]) -> Line | None:
-        x = choose(
-            g, values, lambda v: v.kind in kinds and v.tensor.dim() > 0 and v.tensor.numel() > 0 and _writable(v)
-        )
+        x = choose(g, values, lambda v: v.kind in kinds and v.tensor.dim() > 0 and v.tensor.numel() > 0 and writable(v))
         if x is None:
             return None
         t = x.tensor
@@ -125,7 +123,7 @@ def out(text: str, kinds: str, numbers: Numbers = ROUNDS) -> Maker:
         z = choose(
             g,
             same,
-            lambda v: _writable(v) and _apart(v.tensor, x.tensor) and ("{y}" not in text or _apart(v.tensor, y.tensor)),
+            lambda v: writable(v) and apart(v.tensor, x.tensor) and ("{y}" not in text or apart(v.tensor, y.tensor)),
         )
         if z is None or g.chance(3):
             return Line(filled.replace("{z}", f"torch.empty_like({x.name})"), (x, y), numbers)

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -14,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lamella.lowering.options import Options
-from lamella.tools.fuzz import WHOLE_FROM, apart, program_of
-from lamella.tools.fuzz_calls import THREADS
+from lamella.tools.fuzz import CALLED_FROM, WHOLE_FROM, WIDE_FROM, apart, program_of
+from lamella.tools.fuzz_calls import THREADS, at_once
 from lamella.tools.fuzz_check import _nearby, _reference, check, fault  # pyright: ignore[reportPrivateUsage]
 from lamella.tools.fuzz_program import Program, Step, generate, generate_whole
 from lamella.tools.fuzz_values import Chooser
@@ -38,6 +40,26 @@ def test_first_programs(first: int) -> None:
 @pytest.mark.parametrize("first", range(WHOLE_FROM, WHOLE_FROM + 60, CHUNK))
 def test_first_whole_programs(first: int) -> None:
     test_first_programs(first)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_first_wide_programs() -> None:
+    test_first_programs(WIDE_FROM)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_wide_programs_have_what_others_lack() -> None:
+    others, wide = ("".join(str(program_of(first + i)) for i in range(60)) for first in (CALLED_FROM, WIDE_FROM))
+    for text in (
+        "accumulate=True",
+        "overlapping(",
+        "single(",
+        "swapped(",
+        "raised(",
+        "scatter_reduce_(",
+        "torch.empty(0,",
+    ):
+        assert text in wide and text not in others, text
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -85,6 +107,32 @@ def test_calls_are_made_in_several_ways() -> None:
     results = [whole.called(call).run(whole.function(), whole.arguments(call)) for call in range(len(ways))]
     assert [len(r) for r in results] == [1, 1, 1, 2, 1, 1] and results[4][0].is_inference()
     check(whole, OPTIONS)
+
+
+def test_settings_of_calls_at_once_are_put_back() -> None:
+    """With torch 2.11 those that are set by each call are the process's."""
+    inside, over = threading.Barrier(2, timeout=60), threading.Event()
+
+    def made(graph: torch.fx.GraphModule, _: object) -> Callable[..., object]:
+        def run(*args: object) -> object:
+            if args[-1] is waits:
+                first = inside.wait() == 0
+                assert first or over.wait(60)
+            return graph(*args)
+
+        return run
+
+    waits = torch.ones(3)
+    compiled = torch.compile(lambda x: x * 2, backend=made, dynamic=False)
+    compiled(torch.zeros(3))
+
+    def call(_: int) -> object:
+        found = compiled(waits)
+        over.set()
+        return found
+
+    at_once(call, 2)
+    assert torch._dynamo.config.automatic_dynamic_shapes  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_threads_that_compute_another_thing_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
