@@ -125,6 +125,17 @@ def test_nothing_that_is_seen_twice_is_divided_by_zero() -> None:
     assert [r.tolist() for r in compiled(torch.zeros(0, 3, dtype=torch.int64))] == [[], []]
 
 
+def test_what_is_checked_in_loops_of_sizes_that_kernels_name_themselves() -> None:
+    """A kernel's sizes have names of its own; the extents that say whether there is anything to check are in these."""
+
+    def f(x: Tensor) -> Tensor:
+        y = torch.cumulative_trapezoid(x, dim=0)
+        return y.square().index_copy_(1, torch.arange(15, -1, -1), y)
+
+    x = torch.randn(3, 16, 5).permute(2, 1, 0)
+    torch.testing.assert_close(lamella.compile(f, dynamic=True, fullgraph=True, options={"strict": True})(x), f(x))
+
+
 @pytest.mark.parametrize("name", ["a sum of columns", "a sum of all"])
 def test_places_that_data_has_not_are_not_divided(name: str) -> None:
     """A divisor that is the same everywhere is compared before the loops, which may turn out to be empty."""
