@@ -310,11 +310,15 @@ class SizeOp(IRDLOperation):
 class DropOp(IRDLOperation):
     """`host.drop %o : T`: the last use is past; releases what the program holds of it (a tensor, an argument, the
     arena).
+
+    `beside`: as that of `host.empty`, where an output goes that is recycled, and its memory is not to be kept.
     """
 
     name = "host.drop"
     values = var_operand_def()
+    beside = opt_prop_def(IntegerAttr)
     traits = traits_def()
+    irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "$values attr-dict `:` type($values)"
 
 

@@ -9,6 +9,7 @@ images get channels-last copies, torch's fake tensors say what follows from that
 from __future__ import annotations
 
 import operator
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -121,7 +122,10 @@ class _Relaid:
         if _value(made).is_contiguous(memory_format=layout):
             return made
         if (made, layout) not in self.copies:
-            copy = self.graph.call_function(_aten.clone.default, (made,), {"memory_format": layout})
+            # what is returned as a copy alone is copied at once, and gone
+            at_once = all(user.op == "output" for user in node.users)
+            with self.graph.inserting_after(made) if at_once else nullcontext():
+                copy = self.graph.call_function(_aten.clone.default, (made,), {"memory_format": layout})
             copy.meta = {k: v for k, v in node.meta.items() if k in ("stack_trace", "nn_module_stack", "seq_nr")}
             copy.meta["val"] = _value(made).clone(memory_format=layout)
             self.copies[made, layout] = copy

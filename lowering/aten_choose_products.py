@@ -94,7 +94,7 @@ class AtenChooseProducts(ModulePass):
             parts = memory.parts(p) if way == "widened" and isinstance(p, Convolution) else 1
             cut = f" in {parts} parts" if parts > 1 else ""
             told[f"{p.op.name} {p.kind(hints.size)}{f' at {where}' if where else ''}: {chosen}{cut}, {why}"] += 1
-            for op_made in in_parts(p, parts) if isinstance(p, Convolution) else (p.op,):
+            for op_made in in_parts(p, parts) if isinstance(p, Convolution) and way == "widened" else (p.op,):
                 if mark is not None:
                     op_made.attributes[MARK] = mark
         if told:

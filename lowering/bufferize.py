@@ -28,9 +28,8 @@ from ..dialects.flow import FlowOp, YieldOp
 from ..dialects.hints import size_hints
 from ..dialects.loop import KernelOp, LaunchOp, ViewOp
 from ..dialects.loop_attrs import IndexAttr
-from ..dialects.tensor import TensorType
 from .arena_plan import estimate
-from .beside import RECYCLED, until_next
+from .beside import RECYCLED, rooms
 from .buffer_lifetimes import Memory
 from .in_place import without_copies
 from .memory_plan import MemoryPlan, device_of, donated
@@ -121,6 +120,8 @@ class _Rewrite:
         self.step = 0
         self.large: list[tuple[int, host.EmptyOp]] = []
         """Tensors that are recycled, each with the step that it is made at."""
+        self.dropped: list[tuple[int, host.DropOp]] = []
+        """Drops, each with the step that it comes after."""
 
     def run(self) -> Block:
         for a, b in zip(self.old.args, self.block.args, strict=True):
@@ -138,7 +139,9 @@ class _Rewrite:
             else:
                 self._together(cast("list[LaunchOp]", step))
             if dead := drops.get(position):
-                self._add(host.DropOp.create(operands=[self.values[v] for v in dead], location=step[-1].location))
+                drop = host.DropOp.create(operands=[self.values[v] for v in dead], location=step[-1].location)
+                self.dropped.append((position, drop))
+                self._add(drop)
         return self.block
 
     def _add(self, op: Operation) -> Operation:
@@ -199,17 +202,26 @@ class _Rewrite:
     def _empty(self, result: SSAValue, place: LocationAttr) -> host.EmptyOp:
         self.counts["tensors"] += 1
         made = host.EmptyOp.create(result_types=[result.type], location=place)
-        if estimate(storage_bytes(cast(TensorType, result.type)), self.hints) >= RECYCLED:
+        if self._bytes(made) >= RECYCLED:
             self.large.append((self.step, made))
         return made
 
     def beside(self) -> int:
-        """Tells the tensors that are recycled what is held beside them until the next; what is before the first."""
-        first, *others = until_next(self.plan.beside, [step for step, _ in self.large])
-        for (_, made), bytes in zip(self.large, others, strict=True):
+        """Tells the tensors that are recycled, and drops of them, what is held beside them from there on; what is held
+        before the first.
+        """
+        gone = {v: (at, drop) for at, drop in self.dropped for v in drop.values}
+        spans = [(at, gone[m.res][0] if m.res in gone else None, self._bytes(m)) for at, m in self.large]
+        first, made, dropped = rooms(self.plan.beside, spans)
+        told: list[tuple[host.EmptyOp | host.DropOp, int]] = [(m, made[k]) for k, (_, m) in enumerate(self.large)]
+        told += [(gone[self.large[k][1].res][1], bytes) for k, bytes in dropped.items()]
+        for op, bytes in told:
             if bytes >= RECYCLED:
-                made.beside = IntegerAttr(bytes, i64)
+                op.beside = IntegerAttr(bytes, i64)
         return first
+
+    def _bytes(self, made: host.EmptyOp) -> int:
+        return estimate(storage_bytes(made.res.type), self.hints)
 
     def _arena_of(self, memory: Memory) -> SSAValue:
         """The arena that the memory lies in, or the result; its tensor is made for the first of those in it."""

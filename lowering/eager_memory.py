@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from xdsl.ir import Block, Operation
 
-from ..dialects.tensor import TensorType
-from .beside import reordered
+from .beside import reordered, spans
 from .buffer_lifetimes import Lifetimes
 from .fuse_cost import Hints
 from .lent_memory import profile
@@ -28,11 +27,7 @@ class EagerMemory:
         lifetimes = Lifetimes(block)
         steps = lifetimes.steps
         self._step: dict[Operation, int] = {op: i for i, step in enumerate(steps) for op in step}
-        made = [
-            (m.first, len(steps) - 1 if m.returned else m.last, hints.bytes(m.value))
-            for m in lifetimes.memories
-            if isinstance(m.value.type, TensorType) and (m.first >= 0 or m.value in given)
-        ]
+        made = spans(lifetimes, given, hints)
         taken = [(i, i, sum(map(hints.bytes, reordered(op, in_eager=True)))) for op, i in self._step.items()]
         self._alive = profile(made, len(steps))
         self._peak = max(profile([*made, *taken], len(steps)))

@@ -277,6 +277,8 @@ class HostLowering(HostTensors):
                 frame.call("lamella_drop", frame.owned_at(place))
             if buffer.argument is not None:
                 frame.call("lamella_drop_object", b.gep(self.objects, buffer.argument, PTR))
+        if op.beside is not None:
+            frame.call("lamella_room", b.constant(op.beside.value.data, i64), b.constant(0, i64))
 
     def _return(self, op: host.ReturnOp) -> None:
         frame, b = self.frame, self.frame.b

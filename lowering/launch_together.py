@@ -3,7 +3,7 @@ they cost one fork of the threads and not one each.
 
 Before: `loop.launch` in the order of the program. After: launches that stand side by side with the same `together` are
 run as one (`bufferize` makes a `host.together` of them). A launch moves up only, past what it needs nothing of; what
-memory it takes longer for that is bounded.
+memory it takes longer for that is bounded, by `keep` and by what the program holds at its peak.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ from ..dialects.aten import AtenOp
 from ..dialects.hints import size_hints
 from ..dialects.loop import AssertOp, ForOp, KernelOp, LaunchOp, LoadOp, ScratchOp, StoreOp, ViewOp, body_ops
 from ..dialects.tensor import SymType, TensorType
+from .beside import held
 from .buffer_lifetimes import Lifetimes, Memory
 from .decisions import decide
 from .fuse_cost import Hints
 from .host_devices import on_gpu
+from .memory_plan import donated
 
 MOST = 512
 """Launches of a group at most: the caller's stack holds the arguments of all of them."""
@@ -42,8 +44,9 @@ TRIED = 16
 class LaunchTogether(ModulePass):
     """Bring launches together that need nothing of each other.
 
-    `keep`: bytes of results that are there earlier than in the program, at any time. What the program returns or writes
-    into its arguments counts only where a call into ATen is passed.
+    `keep`: bytes of results that are there earlier than in the program, at any time; as many at most as a sixteenth of
+    what the program holds at its peak (of `keep`, if that is more), and no more than that where it holds as much. What
+    the program returns or writes into its arguments counts only where a call into ATen is passed.
     """
 
     name = "launch-together"
@@ -109,15 +112,22 @@ class _Schedule:
     """The order of one block."""
 
     def __init__(self, block: Block, fit: Mapping[str, str | None], hints: Hints, keep: int) -> None:
-        self.block, self.fit, self.hints, self.keep = block, fit, hints, keep
+        self.block, self.fit, self.hints = block, fit, hints
         self.lifetimes = Lifetimes(block)
         self.ops: list[Operation] = list(block.ops)
+        self.alive = held(self.lifetimes, donated(block), hints)
+        """Bytes at each of them, in the program's order."""
+        peak = max(self.alive, default=0)
+        self.keep = min(keep, max(keep, peak) // 16)
+        self.most = peak + keep // 16
         self.known = frozenset(s for a in block.args for s in _symbols(a))
         self.before: list[Operation] = []
         """Views of arguments."""
         self.items: list[_Item] = []
         self.kept: list[int] = []
         """For each item, the bytes of results that are there by then, and would not be in the program's order."""
+        self.held: list[int] = []
+        """For each item, the bytes that the program's order holds there."""
         self.at: dict[SSAValue, int] = {}
         """The item that makes a value."""
         self.bound: dict[Any, int] = {}
@@ -131,7 +141,7 @@ class _Schedule:
 
     def place(self) -> None:
         """Give every op its item."""
-        for op in self.ops:
+        for position, op in enumerate(self.ops):
             if isinstance(op, ViewOp):
                 used = _symbols(op.res) | expr.symbols(op.offset[0])
                 at = max(self.at.get(op.source, -1), *(self.bound.get(s, -1) for s in used), -1)
@@ -144,6 +154,7 @@ class _Schedule:
                 at = self._append(_Item([op]))
                 if not isinstance(op, LaunchOp):
                     self._note_call(op, at)
+            self.held[at] = max(self.held[at], self.alive[position])
             self.at.update((r, at) for r in op.results)
             for symbol in {s for r in op.results for s in _symbols(r)} - self.known:
                 self.bound.setdefault(symbol, at)
@@ -162,6 +173,7 @@ class _Schedule:
     def _append(self, item: _Item) -> int:
         self.items.append(item)
         self.kept.append(0)
+        self.held.append(0)
         return len(self.items) - 1
 
     def _note_call(self, op: Operation, at: int) -> None:
@@ -193,7 +205,7 @@ class _Schedule:
         for at in groups[first : first + TRIED]:
             item = self.items[at]
             more = self._kept(op, at)
-            if len(item.ops) >= MOST or (more and max(self.kept[at:]) + more > self.keep):
+            if len(item.ops) >= MOST or (more and not self._admits(more, at)):
                 continue
             free = at if free is None else free
             if op.callee in item.callees:
@@ -208,6 +220,11 @@ class _Schedule:
         item.ops.append(op)
         item.callees.add(op.callee)
         return free
+
+    def _admits(self, more: int, at: int) -> bool:
+        """Whether as many bytes more may be there from an item on."""
+        there = zip(self.kept[at:], self.held[at:], strict=True)
+        return all(kept + more <= min(self.keep, self.most - held) for kept, held in there)
 
     def _kept(self, op: LaunchOp, at: int) -> int:
         """Bytes that a launch makes earlier if it goes there."""

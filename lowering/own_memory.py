@@ -16,8 +16,11 @@ from .lent_memory import Lender, Loans, around, profile
 LARGE = 1 << 20
 """Bytes from which on a buffer is worth an allocation."""
 
+SMALLER = 1 << 18
+"""The same where that leaves too much in the arena."""
+
 WORTH = 64
-"""The part of the peak by which it must become lower."""
+"""The part of the peak, without what is there all the time, by which it must become lower."""
 
 
 def set_apart(
@@ -52,12 +55,13 @@ def set_apart(
 
     best, least = tried(frozenset())
     total = [*map(int.__add__, given, alive)]
-    if loans.arena.size < least[0] // WORTH or least[0] - max(total) < least[0] // WORTH:
+    worth = (least[0] - min(given)) // WORTH
+    if loans.arena.size < worth or least[0] - max(total) < worth:
         return best
-    for most in (alive[total.index(max(total))], 0):
-        apart = _above(most, [i for i in planned if spans[i][2] >= LARGE], spans, alive)
+    for most, size in ((alive[total.index(max(total))], LARGE), (0, LARGE), (0, SMALLER)):
+        apart = _above(most, [i for i in planned if spans[i][2] >= size], spans, alive)
         found, peaks = tried(apart)
-        if least[0] - peaks[0] >= least[0] // WORTH and peaks[1] <= least[1]:
+        if least[0] - peaks[0] >= worth and peaks[1] <= least[1]:
             best, least = found, peaks
     return best
 

@@ -205,7 +205,9 @@ class Canonicalizer:
         return taken.setdefault(new, old) is not old
 
     def _copy(self, before: SSAValue, value: SSAValue) -> SSAValue:
-        """In memory of its own; of a complex tensor, the floats that it is seen through are."""
+        """In memory of its own, a result from where the program computes it; of a complex tensor, the floats that it is
+        seen through are.
+        """
         at, t = cast(Operation, self.at), cast(TensorType, before.type)
         if t.dtype in PARTS:
             floats, seen = value.owner, "aten.view_as_complex"
@@ -218,8 +220,12 @@ class Canonicalizer:
             self.block.insert_op_before(copy, at)
             return self._call(seen, copy.results[0], t)
         copy = prims.ConvertOp.make(value, t)
-        copy.location = before.owner.location if isinstance(before.owner, Operation) else at.location
-        self.block.insert_op_before(copy, at)
+        made = before.owner
+        copy.location = made.location if isinstance(made, Operation) else at.location
+        if isinstance(at, TERMINATORS) and isinstance(made, Operation) and made.parent is self.block:
+            self.block.insert_op_after(copy, made)
+        else:
+            self.block.insert_op_before(copy, at)
         return copy.results[0]
 
     def _call(self, name: str, operand: SSAValue, t: TensorType) -> SSAValue:

@@ -20,8 +20,8 @@ from xdsl.passes import ModulePass
 from ..dialects import prims
 from ..dialects.aliasing import written
 from ..dialects.errors import LamellaVerifyError
-from ..dialects.flow import bodies
-from ..dialects.tensor import TensorType
+from ..dialects.flow import TERMINATORS, bodies
+from ..dialects.tensor import TensorType, itemsize
 from .prims_memory import leaves, shared_memory
 from .prims_to_loop_access import repeated, tensor_type, used_dims, without_dims
 from .prims_to_loop_body import Body
@@ -108,6 +108,8 @@ def _elementwise(to: Rebuild, op: prims.ElementwiseOp) -> None:
     if isinstance(op, prims.ConvertOp) and tensor_type(op.operand).dtype == t.dtype:
         # a copy: it matters where it leaves
         to.define_access(result, to.access(op.operand)._replace(copied=True))
+        if _is_returned(op):
+            to.copied(result, op)
         return
     operands = [to.access(v) for v in op.operands]
     used = used_dims(operands)
@@ -120,6 +122,19 @@ def _elementwise(to: Rebuild, op: prims.ElementwiseOp) -> None:
     value = scalar(body, op, [body.element(without_dims(x, used)) for x in operands])
     (once,) = to.nest(body, (value,), (TensorType.get([t.shape[k] for k in used], t.dtype, None, t.device),))
     to.define_access(result, repeated(once, used, t.shape))
+
+
+def _is_returned(op: prims.ElementwiseOp) -> bool:
+    """Whether a copy in another layout, all that is read of what was rounded, is a result: it is made at once, so that
+    what is wider does not wait.
+    """
+    (source,) = op.operands
+    rounded = source.owner
+    if not isinstance(rounded, prims.ConvertOp) or [use.operation for use in source.uses] != [op]:
+        return False
+    before, t = tensor_type(rounded.operand), tensor_type(op.results[0])
+    other = tensor_type(source).strides != t.strides and itemsize(before.dtype) > itemsize(t.dtype)
+    return other and any(isinstance(use.operation, TERMINATORS) for use in op.results[0].uses)
 
 
 def _other(to: Rebuild, op: Operation) -> None:

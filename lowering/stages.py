@@ -31,8 +31,14 @@ class Stages:
         """The first stage in which a value can be there; 0 for those that are not from here."""
         self.used: dict[Operation, int] = {}
         """The stage in which an op is computed: the first in which something reads its results."""
+        last = 0
         for op in ops:
-            self.made |= dict.fromkeys(op.results, self._first(op) + _is_call(op))
+            stage = self._first(op)
+            if _is_call(op):
+                # calls keep their order: one that waits for less than those before it is after them
+                stage = stage + 1 if stage >= last - 1 else last + 1
+                last = stage
+            self.made |= dict.fromkeys(op.results, stage)
         read: dict[SSAValue, int] = {}
         """The first stage in which a value is read."""
         for op in reversed(ops):

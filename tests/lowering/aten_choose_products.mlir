@@ -280,3 +280,21 @@ builtin.module {
     func.return %0, %2, %4 : !sym.t<[1, 8, 1, 64], bf16>, !sym.t<[2, 8, 1, 64], bf16>, !sym.t<[1, 8, 1, 64], f32>
   }
 }
+
+// -----
+
+// The backward of a weight that is larger than its images is that of contiguous tensors, which oneDNN copies once less.
+// CHECK: func.func
+// CHECK: [[G:%\w+]] = aten.clone(%g, memory_format = contiguous_format)
+// CHECK: [[X:%\w+]] = aten.clone(%x, memory_format = contiguous_format)
+// CHECK: [[W:%\w+]] = aten.clone(%w, memory_format = contiguous_format)
+// CHECK: [[DX:%\w+]], [[DW:%\w+]], [[DB:%\w+]] = aten.convolution_backward([[G]], [[X]], [[W]], {{.*}}{lamella.product = "widened"} : {{.*}} -> (!sym.t<[2, 512, 7, 7], bf16>, !sym.t<[512, 512, 3, 3], bf16>, none)
+// CHECK-NEXT: [[A:%\w+]] = aten.clone([[DX]], memory_format = channels_last)
+// CHECK-NEXT: [[B:%\w+]] = aten.clone([[DW]], memory_format = channels_last)
+// CHECK-NEXT: func.return {{.*}}, [[A]], [[B]]
+func.func @main(%q: !sym.t<[16777216], f32>, %g: !sym.t<[2, 512, 7, 7], bf16, strides=[25088, 1, 3584, 512]>, %x: !sym.t<[2, 512, 7, 7], bf16, strides=[25088, 1, 3584, 512]>, %w: !sym.t<[512, 512, 3, 3], bf16, strides=[4608, 1, 1536, 512]>) -> (!sym.t<[], f32>, !sym.t<[2, 512, 7, 7], bf16, strides=[25088, 1, 3584, 512]>, !sym.t<[512, 512, 3, 3], bf16, strides=[4608, 1, 1536, 512]>) {
+  %r = aten.relu(%q) : (!sym.t<[16777216], f32>) -> !sym.t<[16777216], f32>
+  %s = aten.sum(%r) : (!sym.t<[16777216], f32>) -> !sym.t<[], f32>
+  %0, %1, %2 = aten.convolution_backward(%g, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [true, true, false]) : (!sym.t<[2, 512, 7, 7], bf16, strides=[25088, 1, 3584, 512]>, !sym.t<[2, 512, 7, 7], bf16, strides=[25088, 1, 3584, 512]>, !sym.t<[512, 512, 3, 3], bf16, strides=[4608, 1, 1536, 512]>) -> (!sym.t<[2, 512, 7, 7], bf16, strides=[25088, 1, 3584, 512]>, !sym.t<[512, 512, 3, 3], bf16, strides=[4608, 1, 1536, 512]>, none)
+  func.return %s, %0, %1 : !sym.t<[], f32>, !sym.t<[2, 512, 7, 7], bf16, strides=[25088, 1, 3584, 512]>, !sym.t<[512, 512, 3, 3], bf16, strides=[4608, 1, 1536, 512]>
+}

@@ -87,3 +87,20 @@ func.func @beside(%x: !sym.t<[524288], f32> {lamella.name = "x"}) -> (!sym.t<[52
   %e = loop.launch @total(%c) sizes [] : (!sym.t<[524288], f32>) -> !sym.t<[], f32>
   func.return %b, %d, %e : !sym.t<[524288], f32>, !sym.t<[524288], f32>, !sym.t<[], f32>
 }
+
+// What is there all the time is not the program's: beside large weights too buffers at the end are no arena. Where the
+// first goes, more would be there with its memory than is at the peak, which the drop says.
+// CHECK-LABEL: host.func @beside_weights
+// CHECK-NOT: host.arena
+// CHECK: %c = host.empty
+// CHECK: %d = host.empty
+// CHECK: host.drop %c {beside = 4194304 : i64}
+func.func @beside_weights(%w: !sym.t<[134217728], f32> {lamella.name = "w"}, %x: !sym.t<[524288], f32>, %y: !sym.t<[524288], f32>) -> (!sym.t<[524288], f32>, !sym.t<[], f32>) {
+  %a = aten.add.Tensor(%x, %y) : (!sym.t<[524288], f32>, !sym.t<[524288], f32>) -> !sym.t<[524288], f32>
+  %c = loop.launch @reverse(%a) sizes [] : (!sym.t<[524288], f32>) -> !sym.t<[524288], f32>
+  %d = loop.launch @reverse(%c) sizes [] : (!sym.t<[524288], f32>) -> !sym.t<[524288], f32>
+  %e = aten.cumsum(%d, 0) : (!sym.t<[524288], f32>) -> !sym.t<[524288], f32>
+  %f = aten.cumsum(%e, 0) : (!sym.t<[524288], f32>) -> !sym.t<[524288], f32>
+  %g = loop.launch @total(%f) sizes [] : (!sym.t<[524288], f32>) -> !sym.t<[], f32>
+  func.return %d, %g : !sym.t<[524288], f32>, !sym.t<[], f32>
+}

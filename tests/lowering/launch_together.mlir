@@ -1,5 +1,5 @@
-// RUN: lamella-opt %s -p launch-together{keep=1024} | filecheck %s
-// RUN: lamella-opt %s -p launch-together{keep=1024},bufferize | filecheck %s --check-prefix HOST
+// RUN: lamella-opt %s -p launch-together{keep=16384} | filecheck %s
+// RUN: lamella-opt %s -p launch-together{keep=16384},bufferize | filecheck %s --check-prefix HOST
 // What is checked: launches that need nothing of each other stand together, the others apart; views, calls and writes that they
 // may pass; what of memory that takes.
 
@@ -243,4 +243,19 @@ func.func @marked(%x: !sym.t<[64], f32>) -> !sym.t<[64], f32> {
   %a = loop.launch @exp(%x) sizes [64] attributes {together = 7 : i64} : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
   %b = loop.launch @exp(%a) sizes [64] attributes {together = 8 : i64} : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
   func.return %b : !sym.t<[64], f32>
+}
+
+// Nothing is made earlier across the step at which the program holds most: %c stays behind it.
+// CHECK-LABEL: func.func @at_the_peak
+// CHECK: %a = loop.launch @exp(%x) sizes [1024] :
+// CHECK-NEXT: %p = aten.relu(%z)
+// CHECK-NEXT: %q = aten.relu(%p)
+// CHECK-NEXT: %c = loop.launch @exp(%y) sizes [1024] :
+func.func @at_the_peak(%x: !sym.t<[1024], f32>, %y: !sym.t<[1024], f32>, %z: !sym.t<[65536], f32>) -> (!sym.t<[1024], f32>, !sym.t<[1024], f32>, !sym.t<[65536], f32>) {
+  %a = loop.launch @exp(%x) sizes [1024] : (!sym.t<[1024], f32>) -> !sym.t<[1024], f32>
+  %p = aten.relu(%z) : (!sym.t<[65536], f32>) -> !sym.t<[65536], f32>
+  %q = aten.relu(%p) : (!sym.t<[65536], f32>) -> !sym.t<[65536], f32>
+  %c = loop.launch @exp(%y) sizes [1024] : (!sym.t<[1024], f32>) -> !sym.t<[1024], f32>
+  %d = aten.relu(%c) : (!sym.t<[1024], f32>) -> !sym.t<[1024], f32>
+  func.return %a, %d, %q : !sym.t<[1024], f32>, !sym.t<[1024], f32>, !sym.t<[65536], f32>
 }

@@ -68,3 +68,18 @@ func.func @residual(%x: !sym.t<[64, 64], bf16>, %b: !sym.t<[64, 64], f32>) -> !s
   %r = aten.add.Tensor(%s, %n) : (!sym.t<[64, 64], bf16>, !sym.t<[64, 64], f32>) -> !sym.t<[64, 64], f32>
   func.return %r : !sym.t<[64, 64], f32>
 }
+
+// Calls keep their order: what is rounded is not held in f32 for a call that comes after it, though that waits for nothing.
+// CHECK-LABEL: func.func @shortcut
+// CHECK: %a = aten.mm(%m, %m)
+// CHECK-NEXT: [[H:%\w+]] = loop.launch @{{[a-z_0-9]+}}(%a)
+// CHECK-NEXT: %n = aten.mm(%x, %y)
+// CHECK-NEXT: loop.launch @{{[a-z_0-9]+}}([[H]], %n)
+func.func @shortcut(%x: !sym.t<[64, 64], f32>, %y: !sym.t<[64, 64], f32>) -> !sym.t<[64, 64], f32> {
+  %m = aten.mm(%x, %x) : (!sym.t<[64, 64], f32>, !sym.t<[64, 64], f32>) -> !sym.t<[64, 64], f32>
+  %a = aten.mm(%m, %m) : (!sym.t<[64, 64], f32>, !sym.t<[64, 64], f32>) -> !sym.t<[64, 64], f32>
+  %h = aten._to_copy(%a, bf16) : (!sym.t<[64, 64], f32>) -> !sym.t<[64, 64], bf16>
+  %n = aten.mm(%x, %y) : (!sym.t<[64, 64], f32>, !sym.t<[64, 64], f32>) -> !sym.t<[64, 64], f32>
+  %r = aten.add.Tensor(%h, %n) : (!sym.t<[64, 64], bf16>, !sym.t<[64, 64], f32>) -> !sym.t<[64, 64], f32>
+  func.return %r : !sym.t<[64, 64], f32>
+}

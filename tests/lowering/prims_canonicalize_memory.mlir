@@ -105,3 +105,16 @@ func.func @part_that_lies_otherwise(%x: !sym.t<[3, 4], f32>) -> (!sym.t<[3, 4], 
   %v = prims.reshape %r : !sym.t<[3], f32, strides=[4]> -> !sym.t<[3, 1], f32, strides=[4, 1]>
   func.return %a, %v : !sym.t<[3, 4], f32>, !sym.t<[3, 1], f32, strides=[4, 1]>
 }
+
+// A result in another layout is copied where the program does.
+// CHECK-LABEL: func.func @layout_of_a_result(
+// CHECK-NEXT: [[E:%\w+]] = prims.exp %x
+// CHECK-NEXT: [[C:%\w+]] = prims.convert [[E]]
+// CHECK-NEXT: [[R:%\w+]] = aten.mm(
+// CHECK-NEXT: func.return [[C]], [[R]]
+func.func @layout_of_a_result(%x: !sym.t<[4, 4], f32, strides=[1, 4]>, %y: !sym.t<[4, 4], f32>) -> (!sym.t<[4, 4], f32>, !sym.t<[4, 4], f32>) {
+  %e = prims.exp %x : !sym.t<[4, 4], f32, strides=[1, 4]>
+  %c = prims.convert %e : !sym.t<[4, 4], f32, strides=[1, 4]> -> !sym.t<[4, 4], f32>
+  %r = aten.mm(%y, %y) : (!sym.t<[4, 4], f32>, !sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32>
+  func.return %c, %r : !sym.t<[4, 4], f32>, !sym.t<[4, 4], f32>
+}

@@ -200,3 +200,18 @@ func.func @main(%n: !sym.int<u1>, %y: !sym.t<[s0], f32, strides=[max(1, u1)]>) -
   func.return %r : !sym.t<[s0, 1], f32, strides=[u1, 1]>
 }
 // CHECK: %r = loop.nest
+
+// What was rounded is copied into the layout of a result at once, so that what is wider does not wait.
+// CHECK-LABEL: func.func @rounded(
+// CHECK: %a = aten.mm(%x, %x)
+// CHECK-NEXT: %h = loop.nest
+// CHECK: %c = loop.nest
+// CHECK: %b = aten.mm(%a, %x)
+// CHECK-NEXT: func.return %c, %b
+func.func @rounded(%x: !sym.t<[4, 4], f32>) -> (!sym.t<[4, 4], bf16, strides=[1, 4]>, !sym.t<[4, 4], f32>) {
+  %a = aten.mm(%x, %x) : (!sym.t<[4, 4], f32>, !sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32>
+  %h = prims.convert %a {rounding} : !sym.t<[4, 4], f32> -> !sym.t<[4, 4], bf16>
+  %c = prims.convert %h : !sym.t<[4, 4], bf16> -> !sym.t<[4, 4], bf16, strides=[1, 4]>
+  %b = aten.mm(%a, %x) : (!sym.t<[4, 4], f32>, !sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32>
+  func.return %c, %b : !sym.t<[4, 4], bf16, strides=[1, 4]>, !sym.t<[4, 4], f32>
+}
