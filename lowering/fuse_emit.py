@@ -302,7 +302,7 @@ class KernelEmitter:
                 values[op.res] = self._predicate(op, binding)
             elif isinstance(op, AssertOp):
                 # checks that do not change along a loop move before it: no element may be there to be checked
-                extents = (cast(Any, expr.substitute(d.extent, self.sizes)) for d in n.domain)
+                extents = (expr.substitute(d.extent, self.sizes) for d in n.domain)
                 there = [sympy.Ge(e, 1) for e in extents]
                 if sympy.false not in there:
                     relations = (*guard.relations, *(r for r in there if r != sympy.true))
