@@ -92,7 +92,11 @@ class Hints:
                 s.name: self.values.get(s.name, self.DEFAULT * (symbol_kind(s.name) in INTEGERS))
                 for s in expr.symbols(e)
             }
-            n = self._known[e] = max(0, int(expr.evaluate(e, values)))
+            try:
+                n = max(0, int(expr.evaluate(e, values)))
+            except ZeroDivisionError:  # by a float of which nothing is known
+                n = self.DEFAULT
+            self._known[e] = n
         return n
 
     def points(self, dims: tuple[LoopDim, ...]) -> int:
