@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+import sympy
 from xdsl.dialects.builtin import NoneType
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue, Use
@@ -18,7 +19,8 @@ from ..dialects.tensor import TensorType, is_complex
 from .aten_canonicalize import introduces_sizes
 from .complex_value import PARTS, Pair, packed_type, with_real
 from .decomposition import RULES, Call, decompose, finish, is_like
-from .decompositions_complex import COMPLEX, packed, unpacked
+from .decompositions_complex import COMPLEX, ELEMENTWISE, packed, unpacked
+from .float_expressions import float_tensor
 from .moves import PARTWISE
 from .prims_builder import Builder, Value
 from .promotion import COMPUTE_DTYPES
@@ -128,7 +130,9 @@ class Pairs:
         b = self.b
         args = [self._argument(a) for a in op.args()]
         mark, constants = len(b.ops), b.constants
-        if op.name in COMPLEX:
+        if not self._with_symbols(op, args):
+            result = NotImplemented
+        elif op.name in COMPLEX:
             result = COMPLEX[op.name](Call(b, op), *(a.opmath() if isinstance(a, Pair) else a for a in args))
         else:
             result = self._part_by_part(op, args)
@@ -195,6 +199,18 @@ class Pairs:
                 return cast(Any, t).expr
             return self.pair(arg) if is_complex(t.dtype) else Value(self.b, self.values[arg])
         return tuple(map(self._argument, arg)) if type(arg) is tuple else arg
+
+    def _with_symbols(self, op: AtenOp, args: list[Any]) -> bool:
+        """Make tensors of rank 0 of numbers that are expressions; False where that cannot be."""
+        device = cast(TensorType, op.results[0].type).device
+        elementwise = op.name in ELEMENTWISE if op.name in COMPLEX else RULES[op.name].elementwise
+        for i, (a, arg) in enumerate(zip(op.schema.args, args, strict=True)):
+            if not isinstance(arg, sympy.Expr) or (has_code(arg) and a.element not in ("number", "Tensor")):
+                continue
+            args[i] = float_tensor(self.b, arg, device) if elementwise else None
+            if args[i] is None:
+                return False
+        return True
 
     def _part_by_part(self, op: AtenOp, args: list[Any]) -> Any:
         """The rule of the operator for reals, for the real parts and for the imaginary parts."""

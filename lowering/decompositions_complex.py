@@ -29,6 +29,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 COMPLEX: dict[str, Callable[..., Any]] = {}
 """`function(call, *args)` by name of the ATen op: complex tensors come as `Pair`, and so go complex results."""
 
+ELEMENTWISE: set[str] = set()
+"""Those where a number that is read from a tensor, or computed from sizes, may come as a tensor."""
+
 
 def complex_rule(*names: str) -> Callable[[Function], Function]:
     def register(function: Function) -> Function:
@@ -58,6 +61,7 @@ def complex_pointwise(*names: str) -> Callable[[Function], Function]:
             return function(*fitted)
 
         complex_rule(*names)(lowered)
+        ELEMENTWISE.update(names)
         return function
 
     return register
@@ -157,7 +161,7 @@ def pow_number(a: Pair, exponent: Any) -> Any:
         return a.sqrt() if exponent == 0.5 else a.full(1.0).over(a.sqrt())
     if exponent in (-1, -2):
         return a.full(1.0).over(a if exponent == -1 else a.times(a))
-    return a.power(a.full(exponent))
+    return a.power(_like(a, exponent))
 
 
 @complex_pointwise("aten.pow.Tensor_Tensor")

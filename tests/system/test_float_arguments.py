@@ -74,6 +74,37 @@ def test_a_float_is_a_symbol(name: str) -> None:
     assert counters["stats"]["unique_graphs"] == 2
 
 
+COMPLEX: dict[str, Callable[[Tensor, float], Any]] = {
+    "product": lambda x, s: x * s,
+    "quotients": lambda x, s: (s / x, x / s),
+    "scaled sums": lambda x, s: (torch.add(x, x.real, alpha=s), torch.rsub(x, x, alpha=s), x.clone().sub_(s)),
+    "powers": lambda x, s: (x**s, s**x, x ** x.shape[0]),
+    "products added": lambda x, s: (torch.addcmul(x, x, x, value=s), torch.addcdiv(x, x, x, value=s)),
+    "lerp": lambda x, s: torch.lerp(x, x * 2, s),
+    "full": lambda x, s: (torch.full((3,), s, dtype=x.dtype), x.new_full((3,), s), torch.full_like(x, s)),
+    "where": lambda x, s: (torch.where(x.real > 0, s, x), x.masked_fill(x.real > 0, s), x == s),
+    "indices": lambda x, s: (x.index_fill(0, torch.tensor([1]), s), x.index_add(0, torch.tensor([1]), x[:1], alpha=s)),
+    "scatter": lambda x, s: (
+        x.scatter(0, torch.tensor([[1, 2]]), s),
+        x.scatter(0, torch.tensor([[1, 2]]), s, reduce="add"),
+    ),
+    "matrices": lambda x, s: torch.addmm(x, x, x, alpha=s, beta=1 - s),
+    "reduced": lambda x, s: (torch.linalg.vector_norm(x, 1 + s), torch.nan_to_num(x, nan=s), x.sum() * x.shape[0]),
+}
+"""What a float does to complex tensors; a size is a number too."""
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("name", COMPLEX)
+@pytest.mark.usefixtures("fresh")
+def test_a_float_beside_complex_tensors(name: str, dynamic: bool | None) -> None:
+    f = COMPLEX[name]
+    compiled = torch.compile(f, backend="lamella", dynamic=dynamic, options={"cache": False})
+    for n, s in enumerate((0.25, 0.37, 0.61)):
+        x = torch.randn(4 + n * bool(dynamic), 4 + n * bool(dynamic), dtype=torch.complex64)
+        torch.testing.assert_close(compiled(x, s), f(x, s))
+
+
 @pytest.mark.usefixtures("fresh")
 def test_a_float_that_torch_takes_for_a_constant() -> None:
     """AOTAutograd finds the graph of another value in its cache: it compares what TorchDynamo traced, where the float
