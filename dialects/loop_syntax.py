@@ -136,6 +136,8 @@ def check_extents(
     for d in dims:
         for e in (d.lo, d.hi):
             check_symbols(f"the extent {d} of {owner}", e, outer, sizes)
+            if not isinstance(e, int) and e.is_integer is False:
+                raise VerifyException(f"the extent {d} of {owner} is no integer")
         if nested:
             outer |= {d.name}
 

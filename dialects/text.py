@@ -39,6 +39,12 @@ _REJECTED = (
     struct.error,
 )
 
+# Messages of xDSL's that say nothing to who has not read its parser.
+_CLEARER = {
+    " in block definition": "expected an operation, a block or '}'",
+    "Expected suffix identifier after {first_char}": "expected a name after '%', '#', '!' or '^'",
+}
+
 
 def print_module(module: Operation, *, locations: bool = False, generic: bool = False) -> str:
     """The text of `module` (any op), without a final line break; `generic` writes MLIR's generic form of every op."""
@@ -141,6 +147,7 @@ def place(text: str, offset: int, line_offset: int = 0) -> tuple[int, int, str]:
 def _syntax_error(span: Span[str] | Span[bytes], message: str, filename: str, line_offset: int) -> LamellaSyntaxError:
     content = span.input.content
     assert isinstance(content, str)
+    message = _CLEARER.get(message, message)
     offset = min(span.start, len(content.rstrip()))  # an error at the end of the file belongs to its last line
     line, column, snippet = place(content, offset, line_offset)
     return LamellaSyntaxError(filename, line, column, " ".join(message.split()), snippet)

@@ -4,7 +4,6 @@ outside of their arena, bytes that are lost before they are read.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, cast
@@ -20,13 +19,10 @@ from .hints import size_hints
 from .literal import Literal
 from .loop_attrs import DimsAttr, IndexAttr, PredAttr
 from .prims_base import Exprs, Scalar
-from .symbol_kinds import FOUND, symbol_kind
+from .symbol_kinds import FOUND, PROGRAM, symbol_kind
 from .tensor import SymType, TensorType, itemsize
 from .verify_memory import verify_memory
 from .verify_together import verify_marks, verify_together
-
-_SIZE = re.compile(r"[suz]\w*\d+")
-"""Symbols of sizes and other numbers of the program. Dims of loops are bound where they are used."""
 
 
 def symbol_table(module: ModuleOp) -> dict[str, Operation]:
@@ -130,8 +126,11 @@ def _all_sizes(function: Operation) -> set[str]:
 
 @lru_cache(maxsize=1 << 14)
 def size_names(attribute: Attribute) -> frozenset[str]:
-    """Names of the sizes in an attribute or type."""
-    return frozenset(s.name for e in _expressions(attribute) for s in expr.symbols(e) if _SIZE.fullmatch(s.name))
+    """Names of the sizes and other numbers of the program in an attribute or type."""
+    names = frozenset(s.name for e in _expressions(attribute) for s in expr.symbols(e))
+    if isinstance(attribute, (IndexAttr, PredAttr, DimsAttr, Exprs)):  # dims are bound where they are used
+        return frozenset(name for name in names if symbol_kind(name) in PROGRAM)
+    return names
 
 
 def _expressions(attribute: Any) -> Iterator[Any]:

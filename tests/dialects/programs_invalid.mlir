@@ -286,3 +286,34 @@ func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32, device=cuda:0> {
   %a = loop.launch @neg(%x) sizes [] : (!sym.t<[4], f32>) -> !sym.t<[4], f32, device=cuda:0>
   func.return %a : !sym.t<[4], f32, device=cuda:0>
 }
+
+// -----
+
+func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  // expected-error@+1 {{'prims.full' op uses the size width, which nothing above gives}}
+  %y = prims.full {value = width} : !sym.t<[4], f32>
+  func.return %y : !sym.t<[4], f32>
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  %y = loop.nest [d0 = 4] {
+    // expected-error@+1 {{'loop.index' op uses the size n0, which nothing above gives}}
+    %i = loop.index [n0]
+    %0 = loop.load %x[v0](%i) : !sym.t<[4], f32>
+    loop.yield %0 : f32
+  } : !sym.t<[4], f32>
+  func.return %y : !sym.t<[4], f32>
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  // expected-error@+1 {{the extent d0 = 1.5 of loop.nest is no integer}}
+  %y = loop.nest [d0 = 1.5] {
+    %0 = loop.load %x[d0] : !sym.t<[4], f32>
+    loop.yield %0 : f32
+  } : !sym.t<[4], f32>
+  func.return %y : !sym.t<[4], f32>
+}

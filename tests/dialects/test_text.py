@@ -164,6 +164,9 @@ def test_positions_of_ops() -> None:
 DEEP = '"test.op"() ({' * (MAX_NESTING + 1) + "})" * (MAX_NESTING + 1)
 
 WRONG = {
+    "builtin.module {": "f.mlir:1:17: error: expected an operation, a block or '}'",
+    "builtin.module { ) }": "expected an operation, a block or '}'",
+    "builtin.module { % }": "expected a name after '%', '#', '!' or '^'",
     "": "f.mlir:1:1: error: empty file: expected a module",
     " \n\n": "f.mlir:1:1: error: empty file: expected a module",
     "// only a comment\n": "f.mlir:1:18: error: no operation here: expected a module",
@@ -173,7 +176,6 @@ WRONG = {
     "arit.addi": "f.mlir:1:1: error: unknown operation 'arit.addi'; dialect 'arith' exists",
     "(((": "f.mlir:1:1: error: expected an operation",
     "builtin.module {\n  func.return": "f.mlir:2:14: error:",
-    "builtin.module {": "f.mlir:1:17: error:",
     "%0 = arith.addi %x, %y : i32": "f.mlir:1:17: error: value %x is used but never defined",
     '%0 = "test.op"() : () -> i32\n%0 = "test.op"() : () -> i32': "f.mlir:2:1: error: SSA value %0 is already defined",
     '%0, %1 = "test.op"() : () -> i32': "f.mlir:1:1: error: Operation has 1 results, but was given 2 to bind.",

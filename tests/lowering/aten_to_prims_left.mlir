@@ -36,9 +36,9 @@ func.func @f8(%x: !sym.t<[4], f8e4m3fn>) -> !sym.t<[4], f8e4m3fn> {
 
 // A size that nothing else gives: the slice at a number read from data says how long it is.
 // CHECK-LABEL: func.func @size_of_slice(
-// CHECK: aten.slice.Tensor(%x, start = None, end = u0)
+// CHECK: aten.slice.Tensor(%x, end = u0)
 func.func @size_of_slice(%x: !sym.t<[8], f32>, %n: !sym.t<[], i64>) -> !sym.t<[u1], f32> {
   %u = aten._local_scalar_dense(%n) : (!sym.t<[], i64>) -> !sym.int<u0>
-  %r = aten.slice.Tensor(%x, 0, None, u0) : (!sym.t<[8], f32>) -> !sym.t<[u1], f32>
+  %r = aten.slice.Tensor(%x, 0, none, u0) : (!sym.t<[8], f32>) -> !sym.t<[u1], f32>
   func.return %r : !sym.t<[u1], f32>
 }
