@@ -1,12 +1,15 @@
-"""Norms of differences, and slices that are scaled down to a norm."""
+"""Norms of differences with their derivatives, and slices that are scaled down to a norm."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import isinf
 from typing import Any
 
 import sympy
 
-from ..dialects import expr
+from ..dialects import expr, prims
+from ..dialects.expr import Dim
 from ..dialects.prims import Number
 from ..dialects.tensor import TensorType
 from .decomposition import Call, rule
@@ -29,12 +32,50 @@ def dist(call: Call, a: Value, b: Value, order: Number) -> Any:
 def cdist(call: Call, a: Value, b: Value, order: float, mode: int | None) -> Any:
     """The norm of a[…, i, :] - b[…, j, :] for all i and j."""
     *batch, n, m = call.type.shape
-    width = a.shape[-1]
-    shape, rank = [*batch, n, m, width], len(batch) + 3
+    return _norm(_differences(a, b, [*batch, n, m]), order, len(batch) + 2)
+
+
+@rule("aten._cdist_backward")
+def cdist_backward(call: Call, grad: Value, a: Value, b: Value, order: float, distances: Value) -> Any:
+    """The gradient of a: that of each distance times its derivative by a[…, i, :], over all j."""
+    differences = _differences(a, b, [*call.type.shape[:-1], b.shape[-2]])
+    return _towards(differences, grad, distances, order)
+
+
+def _differences(a: Value, b: Value, shape: Sequence[Dim]) -> Value:
+    """a[…, i, :] - b[…, j, :] as […, i, j, :]; `shape` without the last dim."""
+    (*batch, n, m), width, rank = shape, a.shape[-1], len(shape) + 1
     dims = range(rank - 3)
-    x = a.expand([*batch, n, width]).broadcast(shape, [*dims, rank - 3, rank - 1])
-    y = b.expand([*batch, m, width]).broadcast(shape, [*dims, rank - 2, rank - 1])
-    return _norm(x - y, order, rank - 1)
+    x = a.expand([*batch, n, width]).broadcast([*shape, width], [*dims, rank - 3, rank - 1])
+    y = b.expand([*batch, m, width]).broadcast([*shape, width], [*dims, rank - 2, rank - 1])
+    return x - y
+
+
+def _towards(differences: Value, grad: Value, distances: Value, order: float) -> Any:
+    """grad * sign(d) * (|d| / distance)^(order - 1) of each difference d, over all j; 0 where the distance is 0."""
+    if isinstance(order, sympy.Expr) or isinf(order) != isinf(number_as(order, grad.dtype)):
+        return NotImplemented
+    d, rank = differences, len(differences.shape)
+    if order == 0:
+        return d.full(0).reduce("sum", [rank - 2])
+    size = d.abs()
+    sign = (d > 0).where(d.full(1), (d < 0).where(d.full(-1), d.full(0)))
+    if isinf(order):
+        far = distances.broadcast(d.shape, range(rank - 1))
+        grad = grad.broadcast(d.shape, range(rank - 1))
+        return size.eq(far).where(grad * sign, 0.0).reduce("sum", [rank - 2])
+    if order != 1:  # once for each distance, not for each difference
+        whole = distances if order == 2 else distances.binary(prims.PowOp.make, order - 1.0)
+        grad = distances.eq(0.0).where(grad.full(0), grad / whole)
+    grad = grad.broadcast(d.shape, range(rank - 1))
+    if order == 2:
+        part = grad * d
+    elif order == 1:
+        part = grad * sign
+    else:
+        part = sign * size.binary(prims.PowOp.make, order - 1.0) * grad
+        part = d.eq(0.0).where(d.full(0), part) if order < 1 else part
+    return part.reduce("sum", [rank - 2])
 
 
 def _norm(x: Value, order: float, dim: int) -> Any:
@@ -56,6 +97,22 @@ def pdist(call: Call, x: Value, order: float) -> Any:
     rows = (x.gather([index.to("i64")], [expr.symbol("i0"), expr.symbol("d1")], pairs) for index in (i, j))
     a, b = rows
     return _norm(a - b, order, 1)
+
+
+@rule("aten._pdist_backward")
+def pdist_backward(call: Call, grad: Value, x: Value, order: float, distances: Value) -> Any:
+    """That of distances of all rows from all, of which those of i < j and of j > i are the same number."""
+    n = x.shape[0]
+    if grad.type.numel == 0:
+        return call.full(0)
+    square = x.type.with_(shape=[n, n])
+    i, j = (call.b.iota(d, square.with_(dtype="i64")) for d in range(2))
+    low, high = i.minimum(j), i.maximum(j)
+    before = low * n - (low * (low + 1)).binary(prims.DivTruncOp.make, 2)
+    place = i.eq(j).where(i.full(0), before + high - low - 1)
+    pairs = (v.gather([place], [expr.symbol("i0")], square) for v in (grad, distances))
+    grad, far = (i.eq(j).where(v.full(0), v) for v in pairs)
+    return _towards(_differences(x, x, [n, n]), grad, far, order)
 
 
 @rule("aten.renorm")

@@ -121,3 +121,27 @@ func.func @pdist(%x: !sym.t<[5, 2], f32>) -> !sym.t<[10], f32> {
   %r = aten._pdist_forward(%x) : (!sym.t<[5, 2], f32>) -> !sym.t<[10], f32>
   func.return %r : !sym.t<[10], f32>
 }
+
+// The gradient of row i is a sum over all rows j.
+// CHECK-LABEL: func.func @cdist_backward(
+// CHECK: [[D:%\w+]] = prims.sub {{.*}} : !sym.t<[4, 5, 2], f32>
+// CHECK: [[N:%\w+]] = prims.eq %f
+// CHECK: [[Q:%\w+]] = prims.div %g, %f : !sym.t<[4, 5], f32>
+// CHECK: [[S:%\w+]] = prims.select [[N]], {{%\w+}}, [[Q]] :
+// CHECK: [[G:%\w+]] = prims.broadcast [[S]] {{.*}} -> !sym.t<[4, 5, 2], f32>
+// CHECK: [[P:%\w+]] = prims.mul [[G]], [[D]]
+// CHECK: prims.reduce [[P]] {kind = sum, dims = [1]} : !sym.t<[4, 5, 2], f32> -> !sym.t<[4, 2], f32>
+func.func @cdist_backward(%g: !sym.t<[4, 5], f32>, %a: !sym.t<[4, 2], f32>, %b: !sym.t<[5, 2], f32>, %f: !sym.t<[4, 5], f32>) -> !sym.t<[4, 2], f32> {
+  %r = aten._cdist_backward(%g, %a, %b, 2.0, %f) : (!sym.t<[4, 5], f32>, !sym.t<[4, 2], f32>, !sym.t<[5, 2], f32>, !sym.t<[4, 5], f32>) -> !sym.t<[4, 2], f32>
+  func.return %r : !sym.t<[4, 2], f32>
+}
+
+// Gradient and distance of rows i and j stand at one place, whichever of them comes first; a row has none of itself.
+// CHECK-LABEL: func.func @pdist_backward(
+// CHECK: prims.gather %g[{{.*}}] {index = [i0]} : !sym.t<[10], f32>, !sym.t<[5, 5], i64> -> !sym.t<[5, 5], f32>
+// CHECK: prims.gather %f[{{.*}}] {index = [i0]} : !sym.t<[10], f32>, !sym.t<[5, 5], i64> -> !sym.t<[5, 5], f32>
+// CHECK: prims.reduce {{.*}} {kind = sum, dims = [1]} : !sym.t<[5, 5, 2], f32> -> !sym.t<[5, 2], f32>
+func.func @pdist_backward(%g: !sym.t<[10], f32>, %x: !sym.t<[5, 2], f32>, %f: !sym.t<[10], f32>) -> !sym.t<[5, 2], f32> {
+  %r = aten._pdist_backward(%g, %x, 2.0, %f) : (!sym.t<[10], f32>, !sym.t<[5, 2], f32>, !sym.t<[10], f32>) -> !sym.t<[5, 2], f32>
+  func.return %r : !sym.t<[5, 2], f32>
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -192,6 +193,30 @@ def test_spread_of_large_bf16(f: Callable[..., Any]) -> None:
     for size in (1.0, 1e19, 1e30):
         y = x * size
         torch.testing.assert_close(compiled(lambda x: f(x, 1))(y), f(y, 1))
+
+
+@pytest.mark.parametrize("order", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, math.inf])
+def test_derivatives_of_distances(order: float) -> None:
+    """Rows that are the same, and elements that are, have none where eager has none; batches are expanded."""
+
+    def f(a: Tensor, b: Tensor) -> Tensor:
+        return (
+            torch.cdist(a, b, p=order, compute_mode="donot_use_mm_for_euclid_dist").cos().sum()
+            + F.pdist(b, p=order).sin().sum()
+        ) * 2
+
+    generator = torch.Generator().manual_seed(0)
+    a = torch.randn(3, 4, 5, generator=generator, dtype=torch.float64)
+    b = torch.randn(6, 5, generator=generator, dtype=torch.float64)
+    with torch.no_grad():
+        b[3] = b[1]
+        b[2, 0] = b[0, 0]
+        a[0, 0] = b[0]
+    ours, eager = ([t.clone().requires_grad_() for t in (a, b)] for _ in range(2))
+    compiled(f)(*ours).backward()
+    f(*eager).backward()
+    for x, y in zip(ours, eager, strict=True):
+        torch.testing.assert_close(x.grad, y.grad)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

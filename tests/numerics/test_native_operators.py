@@ -35,7 +35,9 @@ def test_native(name: str, dtype: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["nn.functional.pad-replicate", "masked_scatter", "sgn", "digamma"])
+@pytest.mark.parametrize(
+    "name", ["nn.functional.pad-replicate", "masked_scatter", "sgn", "digamma", "cdist", "nn.functional.pdist"]
+)
 def test_native_derivatives(name: str) -> None:
     op = next(op for op in operators() if name_of(op) == name)
     assert supports(op, torch.float32, "gradient")
