@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,6 +20,7 @@ from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_leaves, tree_map, tree_structure, tree_unflatten
 
 from .outputs import Binding, Output, symbols_of
+from .overlap import overlaps_itself
 from .torch_compat import (
     ALIASES_OF_RESULTS,
     OutputType,
@@ -195,7 +196,14 @@ def _views(graph: GraphModule) -> dict[int, View]:
     written = _written(inputs, meta)
     if any(n.target is _SCATTERED and _root(n) in written for n in graph.graph.nodes):
         raise NotFunctional("it writes memory that its argument lies in, by as_strided")
+    if any(overlaps_itself(n.meta["val"]) for n in written if isinstance(n.meta["val"], torch.Tensor)):
+        # what is written at one element would be written over by the old value of another
+        raise NotFunctional("it writes an argument whose elements overlap in memory")
     found: dict[int, View] = {}
+    aliases: dict[int, View] = {}
+    # What lies as another output does and has no derivatives. The views that AOTAutograd would replay from there are
+    # those from the memory that both lie in: without them it goes by what is returned.
+    detached: dict[int, int] = {}
     at = len(meta.tokens)
     for i in meta.mutated_inp_runtime_indices:
         info = meta.input_info[i]
@@ -215,26 +223,49 @@ def _views(graph: GraphModule) -> dict[int, View]:
             behind = info.output_type is not OutputType.alias_of_intermediate_base_is_user_output
             position = at + info.base_idx + behind * len(meta.output_info)
             base = outputs[position]
-        if sequence is None:
+        if info.output_type is OutputType.alias_of_intermediate_base_is_user_output and not info.requires_grad:
+            detached[place] = position
+            meta.output_info[k] = replace(info, view_meta_sequence=None)
+        elif sequence is None:
             found[place] = _seen(base, position, outputs[place])
-        elif any(step.has_symbolic_inputs for step in sequence.sequence):
-            value = base.meta["val"]
-            with detect_fake_mode([value]):  # pyright: ignore
-                lies = replayed(value, sequence)
-            steps = _steps(sequence)
-            absolute = any(op is _STRIDED and args[-1] is not None for op, args, _ in steps)
-            cast = any(op is torch.ops.aten.view.dtype for op, _, _ in steps)
-            found[place] = View(base, of_input, position, lies, not absolute, () if cast else steps)
+        else:
+            steps = _since_detached(sequence.sequence) if info.requires_grad and not of_input else sequence.sequence
+            view = aliases[place] = _replayed(base, of_input, position, steps)
+            if any(step.has_symbolic_inputs for step in steps) or len(steps) < len(sequence.sequence):
+                found[place] = view
+                meta.output_info[k] = replace(info, view_meta_sequence=None)
+    for place, of in detached.items():
+        if of in aliases:
+            found[place] = found[of] = aliases[of]
+        else:
+            found[place] = View(outputs[of], False, of, outputs[of].meta["val"], True, _DETACHED)
     for view in found.values():
         if not view.steps:
             _check_dtypes(view)
     return found
 
 
-def _steps(sequence: Any) -> list[tuple[OpOverload, tuple[Any, ...], int | None]]:
+def _since_detached(sequence: Sequence[Any]) -> Sequence[Any]:
+    """The views that derivatives go through: what is detached and written is what autograd has as their base."""
+    cuts = [i for i, step in enumerate(sequence) if type(step).__name__.startswith("detach")]
+    return sequence[cuts[-1] + 1 :] if cuts else sequence
+
+
+def _replayed(base: Node, of_input: bool, position: int, sequence: Sequence[Any]) -> View:
+    """A view as functionalization noted it."""
+    value = base.meta["val"]
+    with detect_fake_mode([value]):  # pyright: ignore
+        lies = replayed(value, sequence)
+    steps = _steps(sequence)
+    absolute = any(op is _STRIDED and args[-1] is not None for op, args, _ in steps)
+    cast = any(op is torch.ops.aten.view.dtype for op, _, _ in steps)
+    return View(base, of_input, position, lies, not absolute, () if cast else steps)
+
+
+def _steps(sequence: Sequence[Any]) -> list[tuple[OpOverload, tuple[Any, ...], int | None]]:
     """The views that functionalization noted: operator, arguments after the tensor, and which of several results."""
     found: list[tuple[OpOverload, tuple[Any, ...], int | None]] = []
-    for step in sequence.sequence:
+    for step in sequence:
         values, name = step.as_tuple(), type(step).__name__.removesuffix("_ViewMeta")
         begin = 1 + next(i for i, v in enumerate(values) if type(v).__name__ == "InverseReturnMode")
         packet, overload = getattr(torch.ops.aten, name, None), "default"
@@ -281,6 +312,7 @@ def _check_dtypes(view: View) -> None:
 
 MERGED = ("SyntheticBaseAOTInput", "ViewBaseAOTInput")
 """Inputs that are the memory of several arguments, which AOTAutograd replaces by it. Its offsets are not guarded."""
+_DETACHED = ((torch.ops.aten.detach.default, (), None),)
 _STRIDED = torch.ops.aten.as_strided.default
 _SCATTERED = torch.ops.aten.as_strided_scatter.default
 

@@ -128,10 +128,12 @@ def _reaches(steps: Sequence[tuple[int, int, int]], distance: int) -> bool:
 
 
 def overlaps_itself(t: torch.Tensor) -> bool:
-    """Whether two elements share memory, as far as strides that are known say it; repeated ones (stride 0) aside."""
+    """Whether two elements share memory, as far as strides that are known say it; repeated ones (stride 0) aside. A
+    symbolic size is at least 2.
+    """
     reach = 1
     dims: list[tuple[Any, Any]] = [(s, n) for n, s in zip(t.shape, t.stride(), strict=True) if type(s) is int and s]
-    for s, n in sorted((s, n) for s, n in dims if type(n) is int and n > 1):
+    for s, n in sorted((s, n if type(n) is int else 2) for s, n in dims if type(n) is not int or n > 1):
         if s < reach:
             return True
         reach += (n - 1) * s

@@ -162,9 +162,9 @@ ALIASES_OF_RESULTS = (
 )
 
 
-def replayed(base: torch.Tensor, sequence: Any) -> torch.Tensor:
+def replayed(base: torch.Tensor, sequence: Sequence[Any]) -> torch.Tensor:
     """The views that functionalization noted, of another (fake) tensor."""
-    return _c.apply_view_meta_sequence(base, sequence.sequence)
+    return _c.apply_view_meta_sequence(base, sequence)
 
 
 def says_all(graph: Any) -> bool:
