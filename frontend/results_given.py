@@ -1,9 +1,10 @@
-"""Dtypes of tensors that results are written to (`out=`): ATen converts to them in some functions, in others it raises;
-where torch traces, it converts in all.
+"""Dtypes of tensors that results are written to: with `out=` ATen converts to them in some functions, in others it
+raises, and what is computed in place it converts within a kind of dtypes; where torch traces, it converts in all.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -25,15 +26,35 @@ _CONVERTING: Final = frozenset((
 ))  # fmt: skip
 """Functions whose results ATen converts."""
 
+_IN_PLACE: Final[Mapping[Any, str]] = {
+    **{f"{name}_": name for name in ("add", "ldexp", "logit", "mul", "multiply", "sub", "subtract")},
+    **{operator.iadd: "add", operator.imul: "mul", operator.isub: "sub"},
+}
+"""What is computed in place and converted unchecked where torch traces, and the method that makes a new tensor."""
+
 
 def check_results_given(graph: GraphModule) -> None:
-    """Raises RuntimeError where a call of TorchDynamo's graph has an `out=` of a dtype that ATen may refuse."""
+    """Raises RuntimeError where a call of TorchDynamo's graph writes to a dtype that ATen may refuse."""
     for node in graph.graph.nodes:
+        _check_in_place(node)
         if (given := node.kwargs.get("out")) is None or getattr(node.target, "__name__", "") in _CONVERTING:
             continue
         made, wanted = _dtypes(_made(node)), _dtypes(_value(given))
         if made and made != wanted:
             raise RuntimeError(f"{node.target} may not take results of {wanted} for those of {made}")
+
+
+def _check_in_place(node: Node) -> None:
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    if (method := _IN_PLACE.get(node.target) or _IN_PLACE.get(name)) is None or not node.args:
+        return
+    x, *others = _value(node.args)
+    if not isinstance(x, FakeTensor):
+        return
+    with x.fake_mode, torch.no_grad():
+        made = getattr(torch.Tensor, method)(x, *others, **_value(node.kwargs))
+    if not torch.can_cast(made.dtype, x.dtype):
+        raise RuntimeError(f"result type {made.dtype} can't be cast to the desired output type {x.dtype}")
 
 
 def _made(node: Node) -> Any:

@@ -1,0 +1,53 @@
+"""What is computed in place is converted to the dtype it is written to, or raises where eager refuses that."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import lamella
+
+
+def _imul(x: Tensor, y: Any) -> Tensor:
+    x *= y
+    return x
+
+
+def _isub_of_a_part(x: Tensor, y: Any) -> Tensor:
+    x[:1] -= y
+    return x
+
+
+METHODS = {
+    "add": lambda x, y: x.add_(y),
+    "add with a factor": lambda x, y: torch.Tensor.add_(x, y, alpha=2),
+    "sub": lambda x, y: x.sub_(y),
+    "mul": lambda x, y: x.mul_(y),
+    "logit": lambda x, y: x.logit_(),
+    "ldexp": lambda x, y: x.ldexp_(y),
+    "imul": _imul,
+    "isub of a part": _isub_of_a_part,
+}
+DTYPES = (torch.bool, torch.int32, torch.float32)
+OTHERS = (2, 2.5, 1j, torch.tensor([1, 2]), torch.tensor([0.5, 2]))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_results_in_place(method: str) -> None:
+    f = METHODS[method]
+    for dtype, other in itertools.product(DTYPES, OTHERS):
+        if method == "ldexp" and not isinstance(other, Tensor):
+            continue
+        torch._dynamo.reset()
+        x, y = torch.tensor([1, 0]).to(dtype), torch.tensor([1, 0]).to(dtype)
+        try:
+            eager = f(x, other)
+        except RuntimeError:
+            with pytest.raises(RuntimeError):
+                lamella.compile(f)(y, other)
+        else:
+            torch.testing.assert_close(lamella.compile(f)(y, other), eager, equal_nan=True)
