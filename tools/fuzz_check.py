@@ -57,7 +57,11 @@ class Notes:
             self.calls.update(call.name for call in event.compilation.calls)
 
 
-def compiled(program: Program, options: Options | None, notes: Notes) -> Callable[..., Any]:
+Compiler = Options | str
+"""Ours with options, or one of torch's own backends, `aot_eager` or `eager`."""
+
+
+def compiled(program: Program, compiler: Compiler, notes: Notes) -> Callable[..., Any]:
     """The program with AOTAutograd alone, compiled at the first call; without options, its graphs are run by torch. A
     graph that is given back to torch is an error.
     """
@@ -67,38 +71,40 @@ def compiled(program: Program, options: Options | None, notes: Notes) -> Callabl
         if event.compilation is None:
             raise AssertionError(f"a graph runs eagerly: {event.reason}")
 
-    backend = Backend(options or Options(), compile_module, watch=refuse)
-    make_code: Callable[..., Any] = (
-        backend.compile_graph if options else lambda graph, _: make_boxed_func(Traced(graph))
-    )
+    make_code: Callable[..., Any] = _run_by_torch
+    if isinstance(compiler, Options):
+        make_code = Backend(compiler, compile_module, watch=refuse).compile_graph
     return aot(program.function(), make_code, program.mode == "dynamic")
 
 
+def _run_by_torch(graph: torch.fx.GraphModule, _: object) -> Callable[..., Any]:
+    return make_boxed_func(Traced(graph))
+
+
 def whole(
-    program: Program, options: Options | None, notes: Notes, tensors: Sequence[torch.Tensor], device: str
+    program: Program, compiler: Compiler, notes: Notes, tensors: Sequence[torch.Tensor], device: str
 ) -> tuple[Callable[..., Any], list[torch.Tensor]]:
-    """The program through torch.compile, without options by torch's own `aot_eager`, and its arguments."""
+    """The program through torch.compile, and its arguments."""
     torch._dynamo.reset()
     given = list(tensors)
     f: Any = program.function(device)
     if program.owned:
         f, given = program.module(tensors, device)
-    if options is not None:
+    backend: Any = compiler
+    if isinstance(compiler, Options):
         freezes = bool(program.owned) and program.mode in ("compile", "fullgraph")
-        options = replace(options, random="eager" if program.draws else "philox", freezing=freezes)
-    backend: Any = "aot_eager" if options is None else Backend(options, compile_module, watch=notes.take)
+        options = replace(compiler, random="eager" if program.draws else "philox", freezing=freezes)
+        backend = Backend(options, compile_module, watch=notes.take)
     dynamic = {"sizes": True, "train sizes": True, "automatic": None}.get(program.mode, False)
     entered = program.mode == "fullgraph"
     made: Any = torch.compile(f, backend=backend, dynamic=dynamic, fullgraph=entered)
-    if entered and options is not None:
+    if entered and isinstance(compiler, Options):
         made = fast_entry(made, lambda _: True, unobserved)
     return made, given
 
 
-def check(program: Program, options: Options | None, notes: Notes | None = None, device: str = "cpu") -> None:
-    """Raises Mismatch where the compiled program differs from eager, or what the compiler raises; without options,
-    where the graphs that AOTAutograd makes differ by themselves.
-    """
+def check(program: Program, compiler: Compiler, notes: Notes | None = None, device: str = "cpu") -> None:
+    """Raises Mismatch where the compiled program differs from eager, or what the compiler raises."""
     notes = notes or Notes()
     run: Callable[..., Any] | None = None
     owned: list[tuple[torch.Tensor, torch.Tensor]] = []
@@ -108,9 +114,9 @@ def check(program: Program, options: Options | None, notes: Notes | None = None,
             continue
         theirs, ours = copies(given), copies(given)
         if call == 0 and not program.through_dynamo:
-            run = compiled(program, options, notes)
+            run = compiled(program, compiler, notes)
         elif call == 0:
-            run, ours = whole(program, options, notes, ours, device)
+            run, ours = whole(program, compiler, notes, ours, device)
             owned = [
                 (o, t) for (name, _), o, t in zip(program.inputs, ours, theirs, strict=True) if name in program.owned
             ]
@@ -332,8 +338,34 @@ def _some(t: torch.Tensor) -> str:
 
 
 def fault(program: Program, options: Options, notes: Notes | None = None, device: str = "cpu") -> str | None:
-    """What is wrong with the compiled program; None if nothing is."""
+    """What is wrong with the compiled program; None if nothing is, or if torch alone has a fault of that kind."""
     notes = notes if notes is not None else Notes()
+    said = _said(program, options, notes, device)
+    if said is None:
+        return None
+    assumed = program.through_dynamo and any(text in said for text in ASSUMED)
+    # what AOTAutograd does not take has run as TorchDynamo's graph
+    alone = ("aot_eager", "eager") if any(reason.startswith(REFUSED) for reason in notes.eager) else ("aot_eager",)
+    if assumed or any(same_kind(said, _said(program, backend, Notes(), device)) for backend in alone):
+        notes.torch = said
+        return None
+    return said
+
+
+def same_kind(said: str, other: str | None) -> bool:
+    """Whether two faults are both of numbers, both of how results lie, or errors of one class."""
+    if other is None:
+        return False
+    return _kind(said) == _kind(other) or (said.startswith(f"error: {REFUSED}") and other.startswith("error"))
+
+
+def _kind(said: str) -> str:
+    first, _, rest = said.partition(": ")
+    return rest.partition(":")[0] if first == "error" else "numbers" if "Tensor-likes" in rest else first
+
+
+def _said(program: Program, compiler: Compiler, notes: Notes, device: str) -> str | None:
+    """What is wrong with the program as it is compiled by us or by torch alone."""
     torch.manual_seed(0)
     sizes_of_data = torch._dynamo.config.patch(
         capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True, error_on_recompile=False
@@ -343,22 +375,11 @@ def fault(program: Program, options: Options, notes: Notes | None = None, device
             settings.enter_context(sizes_of_data)
             settings.enter_context(sizes_of_data_as_eager(program.mode == "fullgraph"))
         try:
-            check(program, options, notes, device)
-            refused = [reason for reason in notes.eager if reason.startswith(REFUSED)]
-            if not refused:
-                return None
-            said = f"error: {refused[0]}"
+            check(program, compiler, notes, device)
         except Mismatch as error:
-            said = f"wrong: {error}"
+            return f"wrong: {error}"
         except Exception as error:  # whatever any pass may raise
             where = traceback.extract_tb(error.__traceback__)[-1]
-            said = f"error: {type(error).__name__}: {error} ({where.filename.rpartition('/')[2]}:{where.lineno})"
-        if program.through_dynamo and any(text in said for text in ASSUMED):
-            notes.torch = said
-            return None
-        try:
-            check(program, None, device=device)
-        except Exception:  # torch's own tracing is not to be mended here
-            notes.torch = said
-            return None
-        return said
+            return f"error: {type(error).__name__}: {error} ({where.filename.rpartition('/')[2]}:{where.lineno})"
+    refused = [reason for reason in notes.eager if reason.startswith(REFUSED)]
+    return f"error: {refused[0]}" if refused else None

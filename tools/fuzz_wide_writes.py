@@ -4,7 +4,7 @@ what `out=` resizes, and several tensors at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -82,52 +82,41 @@ def own(text: str, kinds: str, numbers: Numbers = ROUNDS, rank: int = 1, *, jump
     return make
 
 
-def both(text: str, kinds: str) -> Maker:
-    """`{x}` and `{y}` of one shape and dtype, both written."""
+def beside(text: str, kinds: str, numbers: Numbers, fits: Callable[[Value, Value], bool]) -> Maker:
+    """`{x}` written with `{y}`, one that fits it."""
 
     def make(g: Chooser, values: Sequence[Value]) -> Line | None:
         x = choose(g, values, lambda v: v.kind in kinds and writable(v))
-        if x is None:
+        y = None if x is None else choose(g, values, lambda v: fits(x, v))
+        if x is None or y is None:
             return None
-        t = x.tensor
-        y = choose(
-            g,
-            values,
-            lambda v: (
-                v.tensor.shape == t.shape
-                and v.tensor.dtype == t.dtype
-                and v.exact == x.exact
-                and writable(v)
-                and not overlap(t, v.tensor)
-            ),
-        )
-        return None if y is None else Line(text.replace("{x}", x.name).replace("{y}", y.name), (x, y), MOVES, True)
+        return Line(text.replace("{x}", x.name).replace("{y}", y.name), (x, y), numbers, writes=True)
 
     return make
+
+
+def both(text: str, kinds: str) -> Maker:
+    """`{x}` and `{y}` of one shape and dtype, both written."""
+
+    def fits(x: Value, y: Value) -> bool:
+        same = x.tensor.shape == y.tensor.shape and x.tensor.dtype == y.tensor.dtype and x.exact == y.exact
+        return same and writable(y) and not overlap(x.tensor, y.tensor)
+
+    return beside(text, kinds, MOVES, fits)
 
 
 def cast(text: str, kinds: str, of: str) -> Maker:
     """`{x}` written with `{y}` of another dtype, of kinds that it takes."""
 
-    def make(g: Chooser, values: Sequence[Value]) -> Line | None:
-        x = choose(g, values, lambda v: v.kind in kinds and writable(v))
-        if x is None:
-            return None
+    def fits(x: Value, y: Value) -> bool:
+        try:
+            shape = torch.broadcast_shapes(x.tensor.shape, y.tensor.shape)
+        except RuntimeError:
+            return False
+        other = y.kind in of and y.tensor.dtype != x.tensor.dtype
+        return other and shape == x.tensor.shape and apart(x.tensor, y.tensor)
 
-        def fits(v: Value) -> bool:
-            try:
-                shape = torch.broadcast_shapes(x.tensor.shape, v.tensor.shape)
-            except RuntimeError:
-                return False
-            other = v.kind in of and v.tensor.dtype != x.tensor.dtype
-            return other and shape == x.tensor.shape and apart(x.tensor, v.tensor)
-
-        y = choose(g, values, fits)
-        return (
-            None if y is None else Line(text.replace("{x}", x.name).replace("{y}", y.name), (x, y), ROUNDS, writes=True)
-        )
-
-    return make
+    return beside(text, kinds, ROUNDS, fits)
 
 
 # What the texts call
@@ -250,7 +239,8 @@ WIDE_WRITES: tuple[Maker, ...] = (
     out("torch.stack([{x}, {y}], out=torch.empty(0, dtype={x}.dtype))", "fibc", MOVES),
     out("torch.mul({x}, {y}, out=torch.empty({x}.shape, dtype=torch.float64))", "fi"),
     out(
-        "torch.sub({x}, {y}, out=torch.empty({x}.shape[::-1], dtype={x}.dtype).permute(*range({x}.dim())[::-1]))", "fi"
+        "torch.sub({x}, {y}, out=torch.empty({x}.shape[::-1], dtype={x}.dtype).permute(*range({x}.dim() - 1, -1, -1)))",
+        "fi",
     ),
     out("torch.sum({x}, 0, out=torch.empty({x}.shape[1:], dtype={x}.dtype))", "f", ROUGH),
     out("torch.max({x}, 0, out=({x}[0].clone(), torch.empty({x}.shape[1:], dtype=torch.int64)))[0]", "fi", MOVES),

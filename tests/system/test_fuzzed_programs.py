@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from lamella.lowering.options import Options
 from lamella.tools.fuzz import CALLED_FROM, WHOLE_FROM, WIDE_FROM, apart, program_of
 from lamella.tools.fuzz_calls import THREADS, at_once
-from lamella.tools.fuzz_check import _nearby, _reference, check, fault  # pyright: ignore[reportPrivateUsage]
+from lamella.tools.fuzz_check import Notes, _nearby, _reference, check, fault  # pyright: ignore[reportPrivateUsage]
 from lamella.tools.fuzz_program import Program, Step, generate, generate_whole
 from lamella.tools.fuzz_values import Chooser
 from lamella.tools.op_compare import Mismatch
@@ -169,6 +169,29 @@ def test_a_wrong_result_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Program, "function", lambda self, device="cpu": next(made))
     with pytest.raises(Mismatch, match="not close"):
         check(program("x * 2", x="torch.ones(3)"), OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("alone", "whose"),
+    [
+        ("wrong: result 0: Tensor-likes are not close!", "torch's"),
+        ("wrong: result 0 has strides (1,)", "ours"),
+        ("error: RuntimeError: it does not trace", "ours"),
+        (None, "ours"),
+    ],
+)
+def test_what_torch_alone_has_too_is_a_fault_of_that_kind(
+    alone: str | None, whose: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "wrong: result 1: Tensor-likes are not equal!"
+    monkeypatch.setattr(
+        "lamella.tools.fuzz_check._said", lambda program, compiler, *_: said if compiler is OPTIONS else alone
+    )
+    notes = Notes()
+    assert fault(program("x + 1", x="torch.ones(3)", mode="compile"), OPTIONS, notes) == (
+        said if whose == "ours" else None
+    )
+    assert bool(notes.torch) == (whose == "torch's")
 
 
 def test_smaller_programs() -> None:
