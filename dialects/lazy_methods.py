@@ -2,8 +2,10 @@
 
 It compiles the text of up to six methods for each class, a quarter of what the first call of a small function takes
 beyond torch's own: of 400 classes of xDSL and of this package few are ever compared or printed. Importing this module
-changes that for classes of both that are made later, and for nobody else's: a method becomes what Python makes of it
-when it is first called. Python 3.13 has no such function to replace, and is left as it is.
+changes that for classes of both that are made later, and for those of the parts of torch that compile, which have
+3,000 such methods (a twelfth of a first call by `lamella.compile`, which loads torch's compiler after this): a method
+becomes what Python makes of it when it is first called. Nobody else's are touched, nor those of torch that a program
+may make while TorchDynamo follows it. Python 3.13 has no such function to replace, and is left as it is.
 """
 
 from __future__ import annotations
@@ -12,7 +14,11 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-_PACKAGES = (f"{__name__.partition('.')[0]}.", "xdsl.")
+_COMPILERS = (
+    *("torch._dynamo.", "torch._export.", "torch._functorch._aot_autograd.", "torch._inductor.", "torch._library."),
+    "torch.fx.experimental.",
+)
+_PACKAGES = (f"{__name__.partition('.')[0]}.", "xdsl.", *_COMPILERS)
 
 _eager: Callable[..., Callable[..., Any]] | None = getattr(dataclasses, "_create_fn", None)
 

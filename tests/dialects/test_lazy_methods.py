@@ -1,4 +1,4 @@
-"""Methods of data classes of this package are written when first called, and are Python's own."""
+"""Methods of data classes of compilers are written when first called, and are Python's own."""
 
 from __future__ import annotations
 
@@ -66,3 +66,15 @@ def test_a_method_that_another_class_has_taken_over_works(lazy: dict[str, Any]) 
 
     one = Other()
     assert one == one and repr(one).endswith("Other(x=1, y=2)")
+
+
+@pytest.mark.parametrize(
+    ("module", "lazily"),
+    [("torch._dynamo.x", True), ("torch._functorch.x", False), ("torch._dynamox", False), ("torch.nn.x", False)],
+)
+def test_methods_of_torchs_compiler_too(module: str, lazily: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But not those of classes that a program may use."""
+    monkeypatch.setitem(__import__("sys").modules, module, type(dataclasses)(module))
+    frozen = _classes(module)["Frozen"]
+    assert (frozen.__eq__.__code__.co_filename == lazy_methods.__file__) == lazily
+    assert frozen(1) == frozen(1, 3) and frozen(1) != frozen(2)
