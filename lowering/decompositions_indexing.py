@@ -287,35 +287,6 @@ def index_select(call: Call, x: Value, dim: int, index: Value) -> Value:
     return x.gather([tensor], places, call.type.with_(shape=shape), message).reshape(call.type.shape)
 
 
-@rule("aten.embedding")
-def embedding(
-    call: Call, weight: Value, indices: Value, padding_idx: Dim, scale_grad_by_freq: bool, sparse: bool
-) -> Value:
-    """Rows of weight."""
-    shape = call.type.shape
-    tensor = integer(indices).broadcast(shape, range(indices.rank))
-    column = expr.symbol(f"d{len(shape) - 1}")
-    return weight.gather([tensor], [expr.symbol("i0"), column], call.type, OUT_OF_RANGE)
-
-
-@rule("aten.embedding_dense_backward")
-def embedding_dense_backward(
-    call: Call, grad: Value, indices: Value, num_weights: Dim, padding_idx: Dim, scale_grad_by_freq: bool
-) -> Any:
-    """grad's rows added at their indices; those at padding_idx are left out."""
-    if scale_grad_by_freq:
-        return NotImplemented
-    grad, indices = grad.opmath(), integer(indices)
-    padding: Any = padding_idx
-    if not isinstance(padding, int) or padding >= 0:
-        kept = indices.ne(padding).broadcast(grad.shape, range(indices.rank))
-        grad = kept.where(grad, grad.full(0))
-    zero = call.b.full(0, call.type.with_(dtype=grad.dtype))
-    column = expr.symbol(f"d{grad.rank - 1}")
-    rows = indices.broadcast(grad.shape, range(indices.rank))
-    return zero.scatter([rows], grad, [expr.symbol("i0"), column], "add", OUT_OF_RANGE)
-
-
 # Writes
 
 

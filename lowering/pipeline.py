@@ -44,7 +44,7 @@ def pipeline(
             *([f"aten-fuse-attention{{target={cpu_name(options)}{device}}}"] if numerics != "eager" else []),
             "aten-attention",
             "aten-cse",
-            *(["aten-unfold-convolutions"] if gpu and numerics != "eager" else []),
+            *([f"aten-unfold-convolutions{{target={cpu_name(options)}}}"] if numerics != "eager" else []),
             *([] if invariant else ["aten-channels-last"]),
             *(["aten-devices"] if gpu else []),
             *(["aten-batch-invariant"] if invariant else []),

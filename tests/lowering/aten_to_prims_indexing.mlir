@@ -89,6 +89,35 @@ func.func @embedding_backward(%g: !sym.t<[4, 16], f32>, %i: !sym.t<[4], i64>) ->
   func.return %r : !sym.t<[100, 16], f32>
 }
 
+// Few rows of halves in a large table: those of one index are added up in f32 in the first of them, and all write the sum.
+// CHECK-LABEL: func.func @embedding_backward_of_few(
+// CHECK: [[Z:%\w+]] = prims.full {value = 0.0} : !sym.t<[100, 16], bf16>
+// CHECK: [[N:%\w+]] = prims.full {value = 6} : !sym.t<[100], i64>
+// CHECK: [[M:%\w+]] = prims.scatter [[N]]{{\[}}[[I:%\w+]]{{\]}}, {{%\w+}} {index = [i0], combine = min, message = "index out of range in self"}
+// CHECK: [[F:%\w+]] = prims.gather [[M]]{{\[}}[[I]]{{\]}} {index = [i0]}
+// CHECK: [[R:%\w+]] = prims.broadcast [[F]] {dims = [0]} : !sym.t<[6], i64> -> !sym.t<[6, 16], i64>
+// CHECK: [[S:%\w+]] = prims.scatter {{%\w+}}{{\[}}[[R]]{{\]}}, {{%\w+}} {index = [i0, d1], combine = add} : !sym.t<[6, 16], f32>
+// CHECK: [[G:%\w+]] = prims.gather [[S]]{{\[}}[[R]]{{\]}} {index = [i0, d1]}
+// CHECK: [[H:%\w+]] = prims.convert [[G]] {rounding}
+// CHECK: prims.scatter [[Z]]{{\[}}{{%\w+}}{{\]}}, [[H]] {index = [i0, d1], combine = none}
+// CHECK-NOT: !sym.t<[100, 16], f32>
+// CHECK: func.return
+func.func @embedding_backward_of_few(%g: !sym.t<[2, 3, 16], bf16>, %i: !sym.t<[2, 3], i64>) -> !sym.t<[100, 16], bf16> {
+  %r = aten.embedding_dense_backward(%g, %i, 100, -1, false) : (!sym.t<[2, 3, 16], bf16>, !sym.t<[2, 3], i64>) -> !sym.t<[100, 16], bf16>
+  func.return %r : !sym.t<[100, 16], bf16>
+}
+
+// More than half as many rows, and a GPU.
+// CHECK-LABEL: func.func @embedding_backward_of_many(
+// CHECK-COUNT-2: prims.scatter {{.*}} combine = add, message
+// CHECK-NOT: combine = min
+// CHECK: func.return
+func.func @embedding_backward_of_many(%g: !sym.t<[6, 16], bf16>, %i: !sym.t<[6], i64>, %h: !sym.t<[6, 16], bf16, device=cuda:0>, %j: !sym.t<[6], i64, device=cuda:0>) -> (!sym.t<[11, 16], bf16>, !sym.t<[100, 16], bf16, device=cuda:0>) {
+  %r = aten.embedding_dense_backward(%g, %i, 11, -1, false) : (!sym.t<[6, 16], bf16>, !sym.t<[6], i64>) -> !sym.t<[11, 16], bf16>
+  %s = aten.embedding_dense_backward(%h, %j, 100, -1, false) : (!sym.t<[6, 16], bf16, device=cuda:0>, !sym.t<[6], i64, device=cuda:0>) -> !sym.t<[100, 16], bf16, device=cuda:0>
+  func.return %r, %s : !sym.t<[11, 16], bf16>, !sym.t<[100, 16], bf16, device=cuda:0>
+}
+
 // Rows that are looked up and too long.
 // CHECK-LABEL: func.func @embedding_renorm(
 // CHECK: prims.scatter {{.*}} {index = [i0], combine = none, message = "index out of range in self"}

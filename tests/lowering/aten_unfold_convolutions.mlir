@@ -1,4 +1,4 @@
-// RUN: lamella-opt %s -p 'aten-unfold-convolutions' | filecheck %s
+// RUN: lamella-opt %s -p 'aten-unfold-convolutions{target=avx512}' | filecheck %s
 // Windows side by side: the patches are copied in the order of the weight, and the product is channels last.
 
 // CHECK: "convolution of windows side by side is a matrix product"
@@ -44,4 +44,27 @@ func.func @left(%x: !sym.t<[2, 4, 8, 8], bf16, device=cuda:0>, %w: !sym.t<[4, 4,
   %6 = aten.convolution(%f, %h, none, [2], [0], [1], false, [0], 1) : (!sym.t<[2, 4, 8, 8], f32, device=cuda:0>, !sym.t<[4, 4, 2, 2], f32, device=cuda:0>) -> !sym.t<[2, 4, 4, 4], f32, device=cuda:0>
   %7 = aten.convolution(%c, %d, none, [2], [0], [1], false, [0], 1) : (!sym.t<[2, 4, 8, 8], bf16>, !sym.t<[4, 4, 2, 2], bf16>) -> !sym.t<[2, 4, 4, 4], bf16>
   func.return %1, %2, %3, %4, %5, %6, %7 : !sym.t<[2, 4, 7, 7], bf16, device=cuda:0>, !sym.t<[2, 4, 5, 5], bf16, device=cuda:0>, !sym.t<[2, 4, 2, 2], bf16, device=cuda:0>, !sym.t<[2, 4, 8, 8], bf16, device=cuda:0>, !sym.t<[2, 4, 4, 4], bf16, device=cuda:0>, !sym.t<[2, 4, 4, 4], f32, device=cuda:0>, !sym.t<[2, 4, 4, 4], bf16>
+}
+
+// On a CPU: gradients of weights with large windows, in f32 and where halves are computed in it.
+// CHECK-LABEL: func.func @gradients(
+// CHECK: [[G:%\w+]] = aten.transpose.int({{%\w+}}, -2, -1) : (!sym.t<[32, 32], f32>)
+// CHECK: aten.mm([[G]], {{%\w+}}) : (!sym.t<[32, 32], f32, strides=[1, 32]>, !sym.t<[32, 192], f32>) -> !sym.t<[32, 192], f32>
+// CHECK: aten.sum.dim_IntList
+// CHECK: aten.mm({{.*}} -> !sym.t<[32, 192], bf16>
+// CHECK-NOT: aten.convolution_backward
+// CHECK: func.return
+func.func @gradients(%ag: !sym.t<[2, 32, 4, 4], f32>, %ax: !sym.t<[2, 3, 32, 32], f32>, %aw: !sym.t<[32, 3, 8, 8], f32>, %bg: !sym.t<[2, 32, 4, 4], bf16>, %bx: !sym.t<[2, 3, 32, 32], bf16>, %bw: !sym.t<[32, 3, 8, 8], bf16>) -> (!sym.t<[32, 3, 8, 8], f32>, !sym.t<[32], f32>, !sym.t<[32, 3, 8, 8], bf16>) {
+  %a0, %a1, %a2 = aten.convolution_backward(%ag, %ax, %aw, [32], [8, 8], [0, 0], [1, 1], false, [0, 0], 1, [false, true, true]) : (!sym.t<[2, 32, 4, 4], f32>, !sym.t<[2, 3, 32, 32], f32>, !sym.t<[32, 3, 8, 8], f32>) -> (!sym.t<[2, 3, 32, 32], f32>, !sym.t<[32, 3, 8, 8], f32>, !sym.t<[32], f32>)
+  %b0, %b1, %b2 = aten.convolution_backward(%bg, %bx, %bw, [32], [8, 8], [0, 0], [1, 1], false, [0, 0], 1, [false, true, false]) : (!sym.t<[2, 32, 4, 4], bf16>, !sym.t<[2, 3, 32, 32], bf16>, !sym.t<[32, 3, 8, 8], bf16>) -> (!sym.t<[2, 3, 32, 32], bf16>, !sym.t<[32, 3, 8, 8], bf16>, !sym.t<[32], bf16>)
+  func.return %a1, %a2, %b1 : !sym.t<[32, 3, 8, 8], f32>, !sym.t<[32], f32>, !sym.t<[32, 3, 8, 8], bf16>
+}
+
+// Where the images have a gradient, and small windows: oneDNN is as fast or faster.
+// CHECK-LABEL: func.func @gradients_left(
+// CHECK-COUNT-2: aten.convolution_backward(
+func.func @gradients_left(%ag: !sym.t<[2, 32, 4, 4], f32>, %ax: !sym.t<[2, 3, 32, 32], f32>, %aw: !sym.t<[32, 3, 8, 8], f32>, %cg: !sym.t<[2, 32, 8, 8], f32>, %cx: !sym.t<[2, 3, 32, 32], f32>, %cw: !sym.t<[32, 3, 4, 4], f32>) -> (!sym.t<[2, 3, 32, 32], f32>, !sym.t<[32, 3, 8, 8], f32>, !sym.t<[32, 3, 4, 4], f32>) {
+  %a0, %a1, %a2 = aten.convolution_backward(%ag, %ax, %aw, [32], [8, 8], [0, 0], [1, 1], false, [0, 0], 1, [true, true, false]) : (!sym.t<[2, 32, 4, 4], f32>, !sym.t<[2, 3, 32, 32], f32>, !sym.t<[32, 3, 8, 8], f32>) -> (!sym.t<[2, 3, 32, 32], f32>, !sym.t<[32, 3, 8, 8], f32>, !sym.t<[32], f32>)
+  %c0, %c1, %c2 = aten.convolution_backward(%cg, %cx, %cw, [32], [4, 4], [0, 0], [1, 1], false, [0, 0], 1, [false, true, false]) : (!sym.t<[2, 32, 8, 8], f32>, !sym.t<[2, 3, 32, 32], f32>, !sym.t<[32, 3, 4, 4], f32>) -> (!sym.t<[2, 3, 32, 32], f32>, !sym.t<[32, 3, 4, 4], f32>, !sym.t<[32], f32>)
+  func.return %a0, %a1, %c1 : !sym.t<[2, 3, 32, 32], f32>, !sym.t<[32, 3, 8, 8], f32>, !sym.t<[32, 3, 4, 4], f32>
 }

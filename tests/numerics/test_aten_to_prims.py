@@ -133,6 +133,8 @@ CASES: list[tuple[Any, ...]] = [
     ("aten.div.Scalar_mode", i(99, 6) - 50, 7, "floor"),
     ("aten.div.Scalar_mode", i(99, 6) - 50, 7, "trunc"),
     ("aten.embedding_dense_backward", f(4, 3), i(5, 4), 5, 2, False),
+    ("aten.embedding_dense_backward", f(4, 3, 5).bfloat16(), i(6, 4, 3), 40, 2, False),
+    ("aten.embedding_dense_backward", f(8, 5).half(), i(4, 8).int(), 16, -1, False),
     ("aten.cummin", torch.tensor([3.0, 1.0, 1.0, math.nan, 0.0, math.nan, 2.0]), 0),
     ("aten.cummax", f(3, 0), 1),
     ("aten.bucketize.Tensor", torch.tensor([0.5, 1.0, math.nan, 9.0]), torch.tensor([1.0, 1.0, 2.0, 5.0, 8.0])),
