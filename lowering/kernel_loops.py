@@ -60,7 +60,7 @@ class ForLoop:
         positions = expr.product(d.extent for d in self.dims)
         small = isinstance(positions, int) and positions < 2**31
         kinds = zip(op.reduce.data, self.yields, strict=True)
-        self.reductions = [reduction_of(body.code, kind.data, v.type, small) for kind, v in kinds]
+        self.reductions = [reduction_of(body.code, k.data, v.type, small, op in body.code.softmax) for k, v in kinds]
         self.groups: list[Group] = []
         self._reached: list[SSAValue] = []
         outer = body.lanes

@@ -84,13 +84,14 @@ def identity(s: ScalarCode, kind: str, type: Attribute) -> SSAValue:
         table: dict[str, float | int] = {"add": 0, "mul": 1, "max": least, "min": most, "and": -1, "or": 0, "xor": 0}
     else:
         table = {"add": 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf")}
+        table["max_number"] = table["max"]
     if kind not in table:
         raise KernelError(f"no {kind} reduction of {type}")
     return s.b.constant(table[kind], type)
 
 
 def combine(s: ScalarCode, kind: str, a: SSAValue, b: SSAValue) -> SSAValue:
-    """Two values as one; NaN wins in max and min."""
+    """Two values as one; NaN wins in max and min. A `max_number` so far is none."""
     builder, is_int = s.b, isinstance(element_of(a), IntegerType)
     match kind:
         case "add":
@@ -107,6 +108,9 @@ def combine(s: ScalarCode, kind: str, a: SSAValue, b: SSAValue) -> SSAValue:
             a, b = builder.same_lanes(a, b)
             # `b` is the new value: the compare that looks for NaN is then not part of the loop's chain.
             return s.maximum(b, a, "ogt" if kind == "max" else "olt")
+        case "max_number":
+            a, b = builder.same_lanes(a, b)
+            return builder.select(builder.fcmp("ogt", b, a), b, a)
         case "logaddexp":
             a, b = builder.same_lanes(a, b)
             high, low = s.maximum(a, b), s.maximum(a, b, "olt")

@@ -6,13 +6,13 @@ cancel some of them. What is made of such values: `tt_rounded` on GPUs, `softmax
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import Float32Type
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, SSAValue, Use
 
 from ..dialects.loop import ForOp, KernelOp, LoadOp, ScratchOp, StoreOp, YieldOp, body_ops
 from ..dialects.tensor import HALF_TYPES
@@ -59,11 +59,13 @@ def _rounds(op: Operation, index: int, found: set[Operation]) -> bool:
 class Softmax:
     """Of a kernel's ops: x - m and exp(x - m), where m is the largest x, of which only their sum is made, and quotients
     by it that are rounded at once; these too. In code all exponentials of a row may be so many times as large, and
-    `sums` of them.
+    `sums` of them. Of the loops in `largest` nothing else is made: what they find need not be NaN where an x is, as the
+    sum then is.
     """
 
     ops: frozenset[Operation] = frozenset()
     sums: frozenset[SSAValue] = frozenset()
+    largest: frozenset[Operation] = frozenset()
 
 
 def softmax(kernel: KernelOp, rounded: frozenset[Operation]) -> Softmax:
@@ -84,7 +86,16 @@ def softmax(kernel: KernelOp, rounded: frozenset[Operation]) -> Softmax:
     alone = alone and all(u.operation in shares for r in sums for u in r.uses)
     if not alone or any(_written(o.operands[0]) - exps.keys() for o in shares):
         return Softmax()
-    return Softmax(frozenset((*exps, *apart, *shares)), frozenset(sums))
+    largest = {m.owner for m in exps.values() if all(_ends_apart(u, apart) for u in m.uses)}
+    return Softmax(frozenset((*exps, *apart, *shares)), frozenset(sums), frozenset(cast("set[Operation]", largest)))
+
+
+def _ends_apart(use: Use, apart: Set[Operation]) -> bool:
+    """Whether a row's largest value, at a use, is taken from all others and nothing else."""
+    op = use.operation
+    if isinstance(op, arith.ExtFOp):
+        return all(_ends_apart(u, apart) for u in op.result.uses)
+    return op in apart and use.index == 1
 
 
 def _largest(op: math.ExpOp) -> SSAValue | None:

@@ -30,8 +30,13 @@ least: what is not the largest is next to nothing for any c.
 
 
 def ops_of(kernel: KernelOp, target: Any) -> frozenset[Operation]:
-    """The differences, exponentials and quotients of a kernel that are computed so."""
-    return softmax(kernel, rounded(kernel)).ops if target.has_avx512 else frozenset()
+    """The differences, exponentials and quotients of a kernel that are computed so, and the loops that find the largest
+    of a row's numbers.
+    """
+    if not target.has_avx512:
+        return frozenset()
+    found = softmax(kernel, rounded(kernel))
+    return found.ops | found.largest
 
 
 def power(s: ScalarCode, x: SSAValue, m: SSAValue) -> SSAValue:

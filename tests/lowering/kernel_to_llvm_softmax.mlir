@@ -2,9 +2,14 @@
 // RUN: lamella-opt %s -p 'kernel-to-llvm{target=avx512 contract=false}' | filecheck %s --check-prefix=EXACT
 
 // Of a softmax that is rounded to bf16 all exponentials of a row may be so many times as large: what is below the largest
-// is one step, a quotient is a product, and what is rounded is in the middle of two only by chance.
+// is one step, a quotient is a product, and what is rounded is in the middle of two only by chance. A NaN is found in the
+// sum: the largest of the numbers will do, if nothing else is made of it.
 
 // CHECK-LABEL: @softmax.body
+// CHECK-NOT:   umax
+// CHECK:       "llvm.vector.reduce.smax"
+// CHECK-NEXT:  {{.*}} "llvm.vector.reduce.umin"
+// CHECK-NOT:   umax
 // CHECK:       [[M:%\w+]] = llvm.fmul {{.*}} : f32
 // CHECK-NEXT:  llvm.call_intrinsic "llvm.rint"([[M]])
 // CHECK-NOT:   llvm.fsub
@@ -17,10 +22,22 @@
 // CHECK-NEXT:  llvm.add [[B]],
 // CHECK-NOT:   fixupimm
 // CHECK-LABEL: @kept.body
+// CHECK:       "llvm.vector.reduce.umax"
 // CHECK:       llvm.fsub {{.*}} : vector<16xf32>
 // CHECK-NOT:   llvm.rint
 
+// CHECK-LABEL: @largest.body
+// CHECK:       "llvm.vector.reduce.umax"
+// CHECK-NOT:   llvm.fsub
+// CHECK:       "llvm.fma"
+// CHECK-LABEL: @f32.body
+// CHECK-NOT:   "uno"
+// CHECK:       llvm.fcmp "ogt"
+// CHECK-NOT:   "uno"
+// CHECK:       "llvm.rint"
+
 // EXACT-LABEL: @softmax.body
+// EXACT:       "llvm.vector.reduce.umax"
 // EXACT:       llvm.fsub
 // EXACT-NOT:   rint
 // EXACT-LABEL: @kept.body
@@ -71,6 +88,57 @@ loop.kernel @kept(%x: !sym.t<[64], bf16>) outs(%y: !sym.t<[64], bf16>, %z: !sym.
     %1 = arith.divf %0, %s : f32
     %2 = arith.truncf %1 : f32 to bf16
     loop.store %2, %y[d0] : !sym.t<[64], bf16>
+    loop.yield
+  }
+  loop.end
+}
+
+// The largest leaves, too.
+loop.kernel @largest(%x: !sym.t<[64], bf16>) outs(%y: !sym.t<[64], bf16>, %z: !sym.t<[], bf16>) sizes [] grid [] {
+  %e = loop.scratch : !sym.t<[64], f32>
+  %m = loop.for [d0 = 64] reduce [max] attributes {vector = "d0", lanes = 32 : i64} {
+    %0 = loop.load %x[d0] : !sym.t<[64], bf16>
+    loop.yield %0 : bf16
+  } : bf16
+  loop.store %m, %z[] : !sym.t<[], bf16>
+  %w = arith.extf %m : bf16 to f32
+  %s = loop.for [d0 = 64] reduce [add] attributes {vector = "d0", lanes = 16 : i64, unroll = 2 : i64, apart} {
+    %0 = loop.load %x[d0] : !sym.t<[64], bf16>
+    %1 = arith.extf %0 : bf16 to f32
+    %2 = arith.subf %1, %w : f32
+    %3 = math.exp %2 : f32
+    loop.store %3, %e[d0] attributes {apart} : !sym.t<[64], f32>
+    loop.yield %3 : f32
+  } : f32
+  loop.for [d0 = 64] attributes {vector = "d0", lanes = 16 : i64, unroll = 2 : i64, apart} {
+    %0 = loop.load %e[d0] attributes {apart} : !sym.t<[64], f32>
+    %1 = arith.divf %0, %s : f32
+    %2 = arith.truncf %1 : f32 to bf16
+    loop.store %2, %y[d0] : !sym.t<[64], bf16>
+    loop.yield
+  }
+  loop.end
+}
+
+// The same of f32.
+loop.kernel @f32(%x: !sym.t<[64], f32>) outs(%y: !sym.t<[64], bf16>) sizes [] grid [] {
+  %m = loop.for [d0 = 64] reduce [max] attributes {vector = "d0", lanes = 16 : i64} {
+    %0 = loop.load %x[d0] : !sym.t<[64], f32>
+    loop.yield %0 : f32
+  } : f32
+  %s = loop.for [d0 = 64] reduce [add] attributes {vector = "d0", lanes = 16 : i64} {
+    %0 = loop.load %x[d0] : !sym.t<[64], f32>
+    %1 = arith.subf %0, %m : f32
+    %2 = math.exp %1 : f32
+    loop.yield %2 : f32
+  } : f32
+  loop.for [d0 = 64] attributes {vector = "d0", lanes = 16 : i64} {
+    %0 = loop.load %x[d0] : !sym.t<[64], f32>
+    %1 = arith.subf %0, %m : f32
+    %2 = math.exp %1 : f32
+    %3 = arith.divf %2, %s : f32
+    %4 = arith.truncf %3 : f32 to bf16
+    loop.store %4, %y[d0] : !sym.t<[64], bf16>
     loop.yield
   }
   loop.end

@@ -60,6 +60,40 @@ def test_rows(program: str, dtype: torch.dtype) -> None:
         assert int((bits[0] - bits[1]).abs().max()) <= 1
 
 
+def nan_rows(dtype: torch.dtype) -> Tensor:
+    """Numbers of one sign, of both and infinities, with a NaN of either sign somewhere, in all places or nowhere."""
+    quiet = 0x7FC0 if dtype == torch.bfloat16 else 0x7E00
+    found: list[Tensor] = []
+    for n in (96, 71):
+        numbers = torch.rand(n, generator=torch.Generator().manual_seed(0)) + 0.1
+        for base in (numbers, -numbers, numbers - 0.6, torch.full((n,), -INF), torch.full((n,), INF)):
+            for bits in (quiet, quiet - 0x8000):  # without and with a sign
+                for where in (slice(0), slice(0, 1), slice(37, 38), slice(n - 1, n), slice(1, n), slice(n)):
+                    row = torch.full((96,), -INF).to(dtype)
+                    row[:n] = base.to(dtype)
+                    row[:n].view(torch.int16)[where] = bits
+                    found.append(row)
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_nan_of_either_sign(program: str, dtype: torch.dtype) -> None:
+    """Also where the largest of a row is asked for beside the softmax."""
+    f = PROGRAMS[program]
+
+    def both(x: Tensor) -> tuple[Tensor, Tensor]:
+        return f(x), x.amax(-1)
+
+    x = nan_rows(dtype)
+    torch._dynamo.reset()
+    got = (lamella.compile(f, fullgraph=True)(x), *lamella.compile(both, fullgraph=True)(x))
+    expected = (f(x), *both(x))
+    for a, e in zip(got, expected, strict=True):
+        assert torch.equal(a.isnan(), e.isnan())
+        torch.testing.assert_close(a, e, equal_nan=True)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_is_no_further_from_the_truth(dtype: torch.dtype) -> None:
     x = (torch.randn(64, 1024, generator=torch.Generator().manual_seed(0)) * 3).to(dtype)
