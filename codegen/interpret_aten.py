@@ -54,14 +54,16 @@ def to_torch(value: Value, a: Argument, env: Environment, operands: Any) -> Any:
         return [to_torch(v, a, env, operands) for v in value]
     if isinstance(value, sympy.Basic):
         return expr.evaluate(value, env.symbols)
-    if type(value) is str:
-        if a.element == "ScalarType":
-            return getattr(torch, TORCH_DTYPES[value])
-        if a.element in ("Layout", "MemoryFormat"):
-            return getattr(torch, value)
-        if a.element == "Device":
-            return torch.device(value)
-    return value
+    return word(value, a) if type(value) is str else value
+
+
+def word(value: str, a: Argument) -> Any:
+    """A word of a call as torch takes it: a dtype, a layout, a device, or the word."""
+    if a.element == "ScalarType":
+        return getattr(torch, TORCH_DTYPES[value])
+    if a.element in ("Layout", "MemoryFormat"):
+        return getattr(torch, value)
+    return torch.device(value) if a.element == "Device" else value
 
 
 def _flatten(out: Any) -> Any:

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import sympy
-import torch
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 
 from ..dialects import expr, literal
 from ..dialects.aten import lookup
 from ..dialects.raised import raised
 from ..dialects.schema import Argument as SchemaArgument
-from ..dialects.tensor import PACKED, TORCH_DTYPES, SymType, TensorType
+from ..dialects.tensor import PACKED, SymType, TensorType
 from ..lowering.upload_numbers import UPLOADS
 from .errors import CodegenError
+from .interpret_aten import word
 from .metadata import Argument, CallSpec, ExpressionSpec, GpuKernel, Hole, Metadata
 
 if TYPE_CHECKING:
@@ -91,12 +91,7 @@ def _value(value: literal.Value, a: SchemaArgument) -> Any:
     if isinstance(value, tuple):
         return [_value(v, a) for v in value]
     if isinstance(value, str):
-        if a.element == "ScalarType":
-            return getattr(torch, TORCH_DTYPES[value])
-        if a.element in ("Layout", "MemoryFormat"):
-            return getattr(torch, value)
-        if a.element == "Device":
-            return torch.device(value)
+        return word(value, a)
     if isinstance(value, sympy.Basic):
         return int(value) if value.is_Integer else float(value)  # pyright: ignore[reportArgumentType]
     return value

@@ -1,13 +1,17 @@
-"""Numbers as a dtype has them, and the least and greatest of these."""
+"""Numbers as a dtype has them, the least and greatest of these, and powers of what is multiplied."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TypeVar
 
 import sympy
 
 from ..dialects.prims import Number
 from ..dialects.tensor import is_float, is_unsigned, itemsize
+
+T = TypeVar("T")
 
 
 def number_as(value: Number, dtype: str) -> Number:
@@ -42,3 +46,15 @@ def highest(dtype: str) -> Number:
     if dtype == "i1" or is_float(dtype):
         return math.inf if is_float(dtype) else True
     return (1 << (8 * itemsize(dtype) - (not is_unsigned(dtype)))) - 1
+
+
+def by_squaring(multiply: Callable[[T, T], T], x: T, n: int, one: T) -> T:
+    """x to the power of a known n >= 0, in as few steps as n has bits; `one` for 0."""
+    result: T | None = None
+    while n:
+        if n & 1:
+            result = x if result is None else multiply(result, x)
+        n >>= 1
+        if n:
+            x = multiply(x, x)
+    return one if result is None else result

@@ -33,6 +33,7 @@ from .halves_apart import Apart
 from .llvm_builder import FunctionBuilder, KernelError, bits_of, element_of, lanes_of
 from .llvm_properties import NO_FLAGS
 from .narrowed import ALL, OF_BF16, OF_F16, digits
+from .numbers import by_squaring
 from .scalar_division import ceil_unsigned, divide, divide_floats, remainder, round_towards
 from .vector_math import MATH
 from .vector_value import Builder as MathBuilder
@@ -257,19 +258,8 @@ def _float_to_integer_power(s: ScalarCode, op: Operation, v: list[SSAValue]) -> 
     known = s.b.literal(v[1])
     if known is None or abs(known) > 64:
         return s.math("pow", v[0], s.b.cast(llvm.SIToFPOp, v[1], element_of(v[0])))
-    power = _by_squaring(partial(s.b.fmul), v[0], abs(known), s.same(1.0, v[0]))
+    power = by_squaring(partial(s.b.fmul), v[0], abs(known), s.same(1.0, v[0]))
     return power if known >= 0 else s.b.fdiv(s.same(1.0, power), power)
-
-
-def _by_squaring(multiply: Callable[[SSAValue, SSAValue], SSAValue], x: SSAValue, n: int, one: SSAValue) -> SSAValue:
-    result: SSAValue | None = None
-    while n:
-        if n & 1:
-            result = x if result is None else multiply(result, x)
-        n >>= 1
-        if n:
-            x = multiply(x, x)
-    return one if result is None else result
 
 
 def _integer_power(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
@@ -277,7 +267,7 @@ def _integer_power(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
     b, (x, n) = s.b, s.b.same_lanes(*v)
     known, one, zero = b.literal(n), s.same(1, x), s.same(0, x)
     if known is not None and known >= 0:
-        return _by_squaring(b.mul, x, known, one)
+        return by_squaring(b.mul, x, known, one)
     result, power = one, x
     for bit in range(bits_of(x) - 1):
         odd = b.icmp("ne", b.binary(llvm.AndOp, n, s.same(1 << bit, n)), s.same(0, n))

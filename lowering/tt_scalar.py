@@ -19,6 +19,7 @@ from ..dialects.tensor import HALF_TYPES
 from ..dialects.tt_types import element_of
 from . import tt_math, tt_rounded
 from .llvm_properties import KernelError
+from .numbers import by_squaring
 from .tt_builder import FLOAT_PREDICATES, INTEGER_PREDICATES, TtBuilder
 
 Values = Sequence[SSAValue]
@@ -183,22 +184,11 @@ def _known(v: SSAValue) -> int | None:
     return value.value.data if isinstance(value, IntegerAttr) else None
 
 
-def _by_squaring(b: TtBuilder, multiply: Callable[..., SSAValue], x: SSAValue, n: int, one: SSAValue) -> SSAValue:
-    result: SSAValue | None = None
-    while n:
-        if n & 1:
-            result = x if result is None else multiply(result, x)
-        n >>= 1
-        if n:
-            x = multiply(x, x)
-    return one if result is None else result
-
-
 def _float_to_integer_power(b: TtBuilder, op: Operation, v: Values) -> SSAValue:
     known = _known(op.operands[1])
     if known is None or abs(known) > 64:
         return tt_math.libdevice(b, "pow", v[0], b.cast(arith.SIToFPOp, v[1], element_of(v[0].type)))
-    power = _by_squaring(b, partial(b.float, arith.MulfOp), v[0], abs(known), same(b, 1.0, v[0]))
+    power = by_squaring(partial(b.float, arith.MulfOp), v[0], abs(known), same(b, 1.0, v[0]))
     return power if known >= 0 else tt_math.divide(b, same(b, 1.0, power), power)
 
 
@@ -208,7 +198,7 @@ def _integer_power(b: TtBuilder, op: Operation, v: Values) -> SSAValue:
     multiply = partial(b.integer, arith.MuliOp)
     known, one, zero = _known(op.operands[1]), same(b, 1, x), same(b, 0, x)
     if known is not None and known >= 0:
-        return _by_squaring(b, multiply, x, known, one)
+        return by_squaring(multiply, x, known, one)
     result, power = one, x
     width = cast(IntegerType, element_of(x.type)).width.data
     for bit in range(width - 1):
