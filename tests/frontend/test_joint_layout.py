@@ -95,6 +95,27 @@ def test_images_between_convolutions_are_channels_last(layouts: list[bool]) -> N
     assert layouts == [True]
 
 
+def test_gradients_of_weights_are_copied_where_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[bool] = []
+
+    def noting(graph: torch.fx.Graph) -> torch.fx.Graph:
+        made = with_channels_last(graph)
+        returned = [n for n in made.nodes if n.target is torch.ops.aten.clone.default and _is_returned(n)]
+        copied.extend(n.prev is n.args[0] for n in returned)
+        return made
+
+    monkeypatch.setattr(joint_graph, "with_channels_last", noting)
+    torch._dynamo.reset()
+    model = nn.Sequential(*(nn.Sequential(nn.Conv2d(c, 16, 3, padding=1), nn.ReLU()) for c in (3, 16, 16)))
+    torch.compile(model, backend="lamella", options={"cache": False})(torch.randn(2, 3, 16, 16)).sum().backward()
+    assert len(copied) >= 3 and all(copied)
+
+
+def _is_returned(node: torch.fx.Node) -> bool:
+    """Whether it is a copy that alone is returned of what it is of."""
+    return len(node.all_input_nodes[0].users) == 1 and all(user.op == "output" for user in node.users)
+
+
 def test_one_convolution_is_left_as_it_is(layouts: list[bool]) -> None:
     x, w = torch.randn(2, 8, 16, 16, requires_grad=True), torch.randn(8, 8, 3, 3, requires_grad=True)
     torch.compile(F.conv2d, backend="lamella", options={"cache": False})(x, w).sum().backward()

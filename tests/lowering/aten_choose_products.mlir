@@ -298,3 +298,18 @@ func.func @main(%q: !sym.t<[16777216], f32>, %g: !sym.t<[2, 512, 7, 7], bf16, st
   %0, %1, %2 = aten.convolution_backward(%g, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [true, true, false]) : (!sym.t<[2, 512, 7, 7], bf16, strides=[25088, 1, 3584, 512]>, !sym.t<[2, 512, 7, 7], bf16, strides=[25088, 1, 3584, 512]>, !sym.t<[512, 512, 3, 3], bf16, strides=[4608, 1, 1536, 512]>) -> (!sym.t<[2, 512, 7, 7], bf16, strides=[25088, 1, 3584, 512]>, !sym.t<[512, 512, 3, 3], bf16, strides=[4608, 1, 1536, 512]>, none)
   func.return %s, %0, %1 : !sym.t<[], f32>, !sym.t<[2, 512, 7, 7], bf16, strides=[25088, 1, 3584, 512]>, !sym.t<[512, 512, 3, 3], bf16, strides=[4608, 1, 1536, 512]>
 }
+
+// -----
+
+// In f32, where no copies are made for it, it stays as it is.
+// CHECK: func.func
+// CHECK-NOT: aten.clone
+// CHECK: aten.convolution_backward(%g, %x, %w,
+// CHECK-NOT: aten.clone
+// CHECK: func.return
+func.func @main(%q: !sym.t<[16777216], f32>, %g: !sym.t<[2, 512, 7, 7], f32, strides=[25088, 1, 3584, 512]>, %x: !sym.t<[2, 512, 7, 7], f32, strides=[25088, 1, 3584, 512]>, %w: !sym.t<[512, 512, 3, 3], f32, strides=[4608, 1, 1536, 512]>) -> (!sym.t<[], f32>, !sym.t<[2, 512, 7, 7], f32, strides=[25088, 1, 3584, 512]>, !sym.t<[512, 512, 3, 3], f32, strides=[4608, 1, 1536, 512]>) {
+  %r = aten.relu(%q) : (!sym.t<[16777216], f32>) -> !sym.t<[16777216], f32>
+  %s = aten.sum(%r) : (!sym.t<[16777216], f32>) -> !sym.t<[], f32>
+  %0, %1, %2 = aten.convolution_backward(%g, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [true, true, false]) : (!sym.t<[2, 512, 7, 7], f32, strides=[25088, 1, 3584, 512]>, !sym.t<[2, 512, 7, 7], f32, strides=[25088, 1, 3584, 512]>, !sym.t<[512, 512, 3, 3], f32, strides=[4608, 1, 1536, 512]>) -> (!sym.t<[2, 512, 7, 7], f32, strides=[25088, 1, 3584, 512]>, !sym.t<[512, 512, 3, 3], f32, strides=[4608, 1, 1536, 512]>, none)
+  func.return %s, %0, %1 : !sym.t<[], f32>, !sym.t<[2, 512, 7, 7], f32, strides=[25088, 1, 3584, 512]>, !sym.t<[512, 512, 3, 3], f32, strides=[4608, 1, 1536, 512]>
+}
