@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects import arith, llvm, math
-from xdsl.dialects.builtin import FloatAttr, f32, f64, i16
+from xdsl.dialects.builtin import FloatAttr, IntegerType, f32, f64, i16, i32
 from xdsl.ir import Operation, SSAValue
 
+from ..dialects import llvm_ext
 from ..dialects.loop import ForOp, LoadOp, StoreOp, YieldOp
-from .llvm_builder import FunctionBuilder, element_of, lanes_of
+from .llvm_builder import FunctionBuilder, bits_of, element_of, lanes_of
 from .llvm_properties import NO_FLAGS
 from .narrowed import ALL, OF_BF16, digits
 from .softmax_rows import share
@@ -122,15 +123,35 @@ def divide(s: ScalarCode, x: SSAValue, y: SSAValue, signed: bool = True) -> SSAV
     b = s.b
     x, y = b.same_lanes(x, y)
     divisor, minus = _safe_divisor(s, x, y, signed)
-    quotient = b.binary(llvm.SDivOp if signed else llvm.UDivOp, x, divisor)
+    quotient = _divide_vectors(b, x, divisor, signed)
+    if quotient is None:
+        quotient = b.binary(llvm.SDivOp if signed else llvm.UDivOp, x, divisor)
     return quotient if minus is None else b.select(minus, b.sub(s.same(0, x), x), quotient)
 
 
 def remainder(s: ScalarCode, x: SSAValue, y: SSAValue, signed: bool = True) -> SSAValue:
     """x - y * divide(x, y)."""
-    x, y = s.b.same_lanes(x, y)
+    b = s.b
+    x, y = b.same_lanes(x, y)
     divisor, _ = _safe_divisor(s, x, y, signed)
-    return s.b.binary(llvm.SRemOp if signed else llvm.URemOp, x, divisor)
+    quotient = _divide_vectors(b, x, divisor, signed)
+    if quotient is None:
+        return b.binary(llvm.SRemOp if signed else llvm.URemOp, x, divisor)
+    return b.sub(x, b.mul(quotient, divisor))
+
+
+def _divide_vectors(b: FunctionBuilder, x: SSAValue, divisor: SSAValue, signed: bool) -> SSAValue | None:
+    """x / divisor of vectors, which machines divide as floats only; None for one number, for i64 and u32, and for a
+    divisor that is known, by which is multiplied.
+
+    A float has so many more digits (24 for 16, 53 for 32) that no quotient is rounded up to a whole number.
+    """
+    bits = bits_of(x)
+    if lanes_of(x) == 1 or b.literal(divisor) is not None or bits > (32 if signed else 16):
+        return None
+    type = f64 if bits == 32 else f32
+    floats = [b.cast(llvm.SIToFPOp, b.resize(v, i32, signed), type) for v in (x, divisor)]
+    return b.resize(b.cast(llvm_ext.FPToSIOp, b.fdiv(*floats), i32), IntegerType(bits))
 
 
 def round_towards(s: ScalarCode, op: Operation, v: list[SSAValue], up: bool) -> SSAValue:

@@ -193,6 +193,45 @@ def test_int_binary(dtype: str, lanes: int, target: str) -> None:
     assert torch.equal(many(dtype, [f"math.ipowi %x, %y : {dtype}"], [x, power], lanes, target=target)[0], x**power)
 
 
+QUOTIENTS = ("arith.divsi", "arith.floordivsi", "arith.remsi")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["i32", "i16", "i8"])
+def test_quotients_of_integers_in_vectors(dtype: str, target: str) -> None:
+    """Next to multiples of the divisor, the least and greatest of the dtype among them; the least by -1 wraps around."""
+    type = DTYPES[dtype]
+    least, most = torch.iinfo(type).min, torch.iinfo(type).max
+    torch.manual_seed(0)
+    ends = torch.tensor([least, least + 1, most, most - 1, -1, 1, 2, -3, 7])
+    divisors = torch.cat([ends, torch.randint(least, most + 1, (100,)), torch.randint(-200, 200, (100,))]).to(type)
+    divisors = divisors[divisors != 0].long()
+    multiples = (torch.randint(least, most + 1, (50, 1)) // divisors * divisors).flatten()
+    x = torch.cat(
+        [torch.stack([multiples + rest for rest in (-1, 0, 1)]).flatten(), ends.repeat_interleave(len(divisors))]
+    )
+    y = divisors.repeat(len(x) // len(divisors))
+    fits = (x >= least) & (x <= most)
+    x, y = x[fits].to(type), y[fits].to(type)
+    overflows = (x == least) & (y == -1)
+    for name, actual in zip(
+        QUOTIENTS, many(dtype, [f"{n} %x, %y : {dtype}" for n in QUOTIENTS], [x, y], 16, target=target), strict=True
+    ):
+        expected = INT_BINARY[name](x.long(), y.long())
+        assert torch.equal(actual, torch.where(overflows, 0 if name == "arith.remsi" else least, expected).to(type)), (
+            name
+        )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_quotients_of_bytes(target: str) -> None:
+    """All of them, without sign."""
+    x, y = torch.cartesian_prod(torch.arange(256), torch.arange(1, 256)).to(torch.uint8).T.contiguous()
+    quotient, rest = many("u8", ["arith.divui %x, %y : i8", "arith.remui %x, %y : i8"], [x, y], 16, target=target)
+    assert torch.equal(quotient, x // y)
+    assert torch.equal(rest, x % y)
+
+
 @pytest.mark.parametrize("lanes", [1, 8])
 def test_integer_division_never_traps(lanes: int) -> None:
     """Division by zero and of the least integer by -1 end the process if they are made."""
