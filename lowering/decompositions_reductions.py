@@ -173,22 +173,44 @@ def _spread(x: Value, dims: Dims, correction: Number | None, keepdim: bool) -> t
     """sum((x - mean)^2) / max(n - correction, 0) and the mean, in f64 as eager: for f16 f32 is enough, and GPUs have
     bf16 in f32 too.
     """
-    in_f32 = x.dtype == "f16" or (x.dtype == "bf16" and x.type.device != "cpu")
-    y = x.to("f32" if in_f32 else "f64")
-    over = dims_in(x, dims)
+    on_cpu, over = x.type.device == "cpu", dims_in(x, dims)
+    n: Any = x.count(over)
+    dtype = "f32" if x.dtype == "f16" or (x.dtype == "bf16" and not on_cpu) else "f64"
     correction = 1 if correction is None else correction
     number = isinstance(correction, sympy.Expr)
     if not over and not number:
+        y = x.to(dtype)
         return (y * 0.0) / (0.0 if correction >= 1 else 1.0), y
-    variance, mean = y.var_mean(over, keepdim=keepdim)
+    if x.dtype == "bf16" and on_cpu and over and isinstance(n, int) and 0 < n <= 1 << _SPARE_BITS:
+        variance, mean = _spread_of_bf16(x.to("f32"), over, n, keepdim)
+    else:
+        variance, mean = x.to(dtype).var_mean(over, keepdim=keepdim)
     if correction == 0:
         return variance, mean
-    n: Any = x.count(over)
     if isinstance(n, int) and not number:
         left = n - correction if n > correction else 0
         return variance * (n / left if left else math.inf), mean
     left = variance.full(n - cast(Any, correction))
     return variance * variance.full(n) / (left > 0.0).where(left, 0.0), mean
+
+
+_SPARE_BITS = 16
+"""Of f32's mantissa beyond bf16's: numbers of bf16 are exact in f32 when divided by so large a power of two."""
+
+
+def _spread_of_bf16(x: Value, over: Sequence[int], n: int, keepdim: bool) -> tuple[Value, Value]:
+    """Biased variance and mean in f64, computed in f32: what is squared is as large as the mean size makes it, so that
+    no sum of at most 2^16 numbers leaves f32, nor is lost.
+    """
+    kept = [d for d in range(x.rank) if d not in over]
+    parts = x * 2.0**-_SPARE_BITS
+    mean, size = parts.reduce("sum", over) / float(n), parts.abs().reduce("sum", over) / float(n)
+    scale = (size.full(2.0**10) / size).minimum(2.0**127)
+    apart = (parts - mean.keep(x, kept)) * scale.keep(x, kept)
+    scale = scale.to("f64") * 2.0**-_SPARE_BITS
+    variance = (apart * apart).reduce("sum", over).to("f64") / float(n) / (scale * scale)
+    mean = (mean * 2.0**_SPARE_BITS).to("f64")
+    return (variance.keep(x, kept), mean.keep(x, kept)) if keepdim else (variance, mean)
 
 
 @rule("aten.var.correction")

@@ -145,3 +145,24 @@ func.func @pdist_backward(%g: !sym.t<[10], f32>, %x: !sym.t<[5, 2], f32>, %f: !s
   %r = aten._pdist_backward(%g, %x, 2.0, %f) : (!sym.t<[10], f32>, !sym.t<[5, 2], f32>, !sym.t<[10], f32>) -> !sym.t<[5, 2], f32>
   func.return %r : !sym.t<[5, 2], f32>
 }
+
+// In f32, of numbers as large as the mean size says; in f64 where a sum of more than 2^16 might leave f32.
+// CHECK-LABEL: func.func @var_of_bf16(
+// CHECK: [[P:%\w+]] = prims.mul {{.*}} : !sym.t<[4, 96], f32>
+// CHECK: prims.reduce [[P]] {kind = sum, dims = [1]}
+// CHECK: [[S:%\w+]] = prims.abs [[P]]
+// CHECK: prims.reduce [[S]] {kind = sum, dims = [1]}
+// CHECK: prims.minimum {{.*}} : !sym.t<[4], f32>
+// CHECK: prims.sub [[P]], {{%\w+}} : !sym.t<[4, 96], f32>
+// CHECK-NOT: prims.var_mean
+// CHECK: func.return
+// CHECK-LABEL: func.func @var_of_many_bf16(
+// CHECK: prims.var_mean {{.*}} f64>
+func.func @var_of_bf16(%x: !sym.t<[4, 96], bf16>) -> !sym.t<[4], bf16> {
+  %r = aten.var.correction(%x, [1], correction = 1) : (!sym.t<[4, 96], bf16>) -> !sym.t<[4], bf16>
+  func.return %r : !sym.t<[4], bf16>
+}
+func.func @var_of_many_bf16(%x: !sym.t<[4, 65537], bf16>) -> !sym.t<[4], bf16> {
+  %r = aten.var.correction(%x, [1], correction = 1) : (!sym.t<[4, 65537], bf16>) -> !sym.t<[4], bf16>
+  func.return %r : !sym.t<[4], bf16>
+}
