@@ -11,6 +11,7 @@ not cover the case: then the op stays a call.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -22,7 +23,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from ..dialects import prims
 from ..dialects.aten import AtenOp
 from ..dialects.prims import Number
-from ..dialects.tensor import HALVES, TORCH_DTYPES, SymType, TensorType
+from ..dialects.tensor import HALVES, TORCH_DTYPES, SymType, TensorType, itemsize
 from .aten_canonicalize import introduces_sizes
 from .float_expressions import float_tensor
 from .moves import MOVES
@@ -105,12 +106,15 @@ def view(*names: str) -> Callable[[Function], Function]:
     return rule(*names, alias=True)
 
 
-def pointwise(*names: str, operands: bool = False, rounded: Sequence[int] = ()) -> Callable[[Function], Function]:
+def pointwise(
+    *names: str, operands: bool = False, rounded: Sequence[int] = (), rounded_on_cpus: Sequence[int] = ()
+) -> Callable[[Function], Function]:
     """Registers `function(*args)`: tensors come in the shape of the result and the dtype that eager computes in.
 
     That is the result's dtype, f32 for f16 and bf16; or with `operands=True` the promoted dtype of the operands (as
     it is, for ops that do not round). Numbers in place of tensors become tensors. The operands at the places
-    `rounded` are first of the result's dtype, where a digit more would make another result.
+    `rounded` are first of the result's dtype, where a digit more would make another result; so are integers, where
+    there is more than one.
     """
 
     def register(function: Function) -> Function:
@@ -120,7 +124,8 @@ def pointwise(*names: str, operands: bool = False, rounded: Sequence[int] = ()) 
                 return NotImplemented
             dtype = operand_dtype(call, args) if operands else opmath(t.dtype)
             if dtype != t.dtype and not operands:
-                args = tuple([as_half(call, a) if i in rounded else a for i, a in enumerate(args)])
+                places = (*rounded, *(rounded_on_cpus if t.device == "cpu" else ()))
+                args = tuple([as_half(call, a) if i in places or _are_integers(a) else a for i, a in enumerate(args)])
             elements = call.op.schema.args
             return function(*(fit(call.b, a, e.element, t, dtype) for a, e in zip(args, elements, strict=True)))
 
@@ -139,14 +144,22 @@ def fit(b: Builder, arg: Any, element: str, t: TensorType, dtype: str) -> Any:
     return b.full(arg, t.with_(dtype=dtype))
 
 
+def _are_integers(arg: Any) -> bool:
+    """Whether these are integers, more than one."""
+    return isinstance(arg, Value) and not arg.is_float and any(d != 1 for d in arg.shape)
+
+
 def as_half(call: Call, arg: Any) -> Any:
     """A tensor or number with the digits that the result's dtype, a half, has; a symbol becomes a tensor."""
     t = call.type
+    if arg is None:
+        return None
     if isinstance(arg, Value):
-        return arg.to(t.dtype)
+        return arg.to(t.dtype) if itemsize(arg.dtype) > 1 else arg  # bytes have no more digits
     if isinstance(arg, sympy.Expr) and not arg.is_Number:
         return call.b.full(arg, t.with_(dtype="f64")).to(t.dtype)
-    return torch.tensor(float(arg), dtype=getattr(torch, TORCH_DTYPES[t.dtype])).item()
+    number = torch.tensor(float(arg), dtype=torch.float64).to(getattr(torch, TORCH_DTYPES[t.dtype])).item()
+    return int(number) if isinstance(arg, int) and math.isfinite(number) else number
 
 
 def number_dtype(value: Number) -> str:

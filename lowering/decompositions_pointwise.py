@@ -13,6 +13,7 @@ from ..dialects import prims
 from ..dialects.prims import Number, PrimsOp, UnaryOp
 from ..dialects.tensor import HALVES
 from .decomposition import Call, as_half, fit, pointwise, rule, view
+from .numbers import number_as
 from .prims_builder import Value
 from .promotion import opmath
 
@@ -152,15 +153,15 @@ def finite(x: Value, largest: float, nan: float | None, posinf: float | None, ne
 
 
 def scaling(*names: str) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """`pointwise` for operators with `alpha` as their last argument: on CPUs ATen has it in the dtype of the result."""
+    """`pointwise` for operators with `alpha` as their last argument: on CPUs ATen has all in the result's dtype."""
 
     def register(function: Callable[..., Value]) -> Callable[..., Value]:
         def lowered(call: Call, *args: Any) -> Value:
-            t, (a, b, alpha) = call.type, args
-            if t.dtype in HALVES and t.device == "cpu" and isinstance(alpha, float):
-                alpha = as_half(call, alpha)
-            given = zip((a, b, alpha), call.op.schema.args, strict=True)
-            return function(*(fit(call.b, x, e.element, t, opmath(t.dtype)) for x, e in given))
+            t, given = call.type, args
+            if t.dtype in HALVES and t.device == "cpu":
+                given = [as_half(call, x) for x in args]
+            elements = zip(given, call.op.schema.args, strict=True)
+            return function(*(fit(call.b, x, e.element, t, opmath(t.dtype)) for x, e in elements))
 
         rule(*names, elementwise=True)(lowered)
         return function
@@ -168,8 +169,12 @@ def scaling(*names: str) -> Callable[[Callable[..., Value]], Callable[..., Value
     return register
 
 
+def _is_one(alpha: Any) -> bool:
+    return isinstance(alpha, (bool, int, float)) and alpha == 1
+
+
 def _scaled(x: Any, alpha: Number) -> Any:
-    return x if isinstance(alpha, (bool, int, float)) and alpha == 1 else x * alpha
+    return x if _is_one(alpha) else x * alpha
 
 
 @scaling("aten.add.Tensor", "aten.add.Scalar")
@@ -179,24 +184,27 @@ def add(a: Value, b: Value | Number, alpha: Number) -> Value:
 
 @scaling("aten.sub.Tensor", "aten.sub.Scalar", "aten.subtract.Tensor")
 def sub(a: Value, b: Value | Number, alpha: Number) -> Value:
-    return a - _scaled(b, alpha)
+    """a + b * -alpha, which of an integer has 64 digits, and no sign of 0."""
+    if _is_one(alpha):
+        return a - b
+    return a + _as_value(a, b) * (number_as(-alpha, "i64") if isinstance(alpha, int) else -alpha)
 
 
 @scaling("aten.rsub.Tensor", "aten.rsub.Scalar")
 def rsub(a: Value, b: Value | Number, alpha: Number) -> Value:
-    return _as_value(a, b) - _scaled(a, alpha)
+    return sub(_as_value(a, b), a, alpha)
 
 
 def _as_value(like: Value, x: Value | Number) -> Value:
     return x if isinstance(x, Value) else like.full(x)
 
 
-@pointwise("aten.mul.Tensor", "aten.mul.Scalar", "aten.multiply.Tensor")
+@pointwise("aten.mul.Tensor", "aten.mul.Scalar", "aten.multiply.Tensor", rounded_on_cpus=(0,))
 def mul(a: Value, b: Value | Number) -> Value:
     return a * b
 
 
-@pointwise("aten.div.Tensor", "aten.div.Scalar", "aten.true_divide.Tensor")
+@pointwise("aten.div.Tensor", "aten.div.Scalar", "aten.true_divide.Tensor", rounded_on_cpus=(0,))
 def div(a: Value, b: Value | Number) -> Value:
     return a / b
 
@@ -267,7 +275,7 @@ def _binary(op: Callable[..., PrimsOp]) -> Callable[[Value, Value | Number], Val
 
 for _name, _make in BINARY.items():
     if _name != "aten.nextafter":
-        pointwise(_name)(_binary(_make))
+        pointwise(_name, rounded=(0, 1))(_binary(_make))
 
 
 @rule("aten.nextafter")

@@ -9,27 +9,30 @@ import sympy
 
 from ..dialects import prims
 from ..dialects.prims import Number
-from .decomposition import Call, fit, pointwise, rule
+from ..dialects.tensor import HALVES
+from .decomposition import Call, as_half, fit, pointwise, rule
 from .prims_builder import Value
 from .promotion import opmath
 
 
-@pointwise("aten.pow.Tensor_Tensor")
+@pointwise("aten.pow.Tensor_Tensor", rounded=(0, 1))
 def pow_tensor(a: Value, b: Value) -> Value:
     return a.binary(prims.PowOp.make, b)
 
 
-@pointwise("aten.pow.Scalar")
+@pointwise("aten.pow.Scalar", rounded=(0, 1))
 def pow_scalar(a: Value | Number, b: Value) -> Value:
     return b.full(a).binary(prims.PowOp.make, b)
 
 
 @rule("aten.pow.Tensor_Scalar", elementwise=True)
 def pow_of_number(call: Call, x: Value, exponent: Number | complex) -> Any:
-    """The root of f16 is a power on CPUs, of -inf and of -0.0 too."""
+    """Of a half the exponent is one too. The root of f16 is a power on CPUs, of -inf and of -0.0 too."""
     if isinstance(exponent, complex):
         return NotImplemented
     t = call.type
+    if t.dtype in HALVES:
+        exponent = as_half(call, exponent)
     x, power = (fit(call.b, a, "", t, opmath(t.dtype)) for a in (x, exponent))
     if power in (0.5, -0.5) and t.dtype == "f16" and t.device == "cpu":
         x = x.eq(-math.inf).where(math.inf, x.eq(0.0).where(0.0, x))

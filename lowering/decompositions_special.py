@@ -21,8 +21,8 @@ def sinc(x: Value) -> Value:
     return x.eq(0).where(1.0, y.unary(prims.SinOp.make) / y)
 
 
-@pointwise("aten.logit", "aten.special_logit")
-def logit(x: Value, eps: Number | None) -> Value:
+@pointwise("aten.logit", "aten.special_logit", rounded=(1,))
+def logit(x: Value, eps: Value | Number | None) -> Value:
     """log(x / (1 - x)), x clamped to [eps, 1 - eps]."""
     if eps is not None:
         low, high = x.full(eps), 1.0 - x.full(eps)
@@ -77,18 +77,18 @@ def _x_times(x: Value, y: Value, log: Value) -> Value:
     return y.isnan().where(math.nan, x.eq(0.0).where(0.0, x * log))
 
 
-@pointwise("aten.xlogy.Tensor", "aten.xlogy.Scalar_Other", "aten.special_xlogy")
+@pointwise("aten.xlogy.Tensor", "aten.xlogy.Scalar_Other", "aten.special_xlogy", rounded=(0, 1))
 def xlogy(x: Value, y: Value | Number) -> Value:
     y = y if isinstance(y, Value) else x.full(y)
     return _x_times(x, y, y.log())
 
 
-@pointwise("aten.xlogy.Scalar_Self")
+@pointwise("aten.xlogy.Scalar_Self", rounded=(0, 1))
 def xlogy_scalar(x: Value | Number, y: Value) -> Value:
     return _x_times(y.full(x), y, y.log())
 
 
-@pointwise("aten.special_xlog1py")
+@pointwise("aten.special_xlog1py", rounded=(0, 1))
 def xlog1py(x: Value, y: Value) -> Value:
     return _x_times(x, y, y.log1p())
 

@@ -35,8 +35,9 @@ func.func @add_bf16(%x: !sym.t<[s0], bf16>, %y: !sym.t<[s0], bf16>) -> !sym.t<[s
 }
 
 // CHECK-LABEL: func.func @add_promotes(
+// CHECK-NEXT: [[H:%\w+]] = prims.convert %i : !sym.t<[4], i64> -> !sym.t<[4], bf16>
 // CHECK-NEXT: [[V0:%\w+]] = prims.convert %x : !sym.t<[4], bf16> -> !sym.t<[4], f32>
-// CHECK-NEXT: [[V1:%\w+]] = prims.convert %i : !sym.t<[4], i64> -> !sym.t<[4], f32>
+// CHECK-NEXT: [[V1:%\w+]] = prims.convert [[H]] : !sym.t<[4], bf16> -> !sym.t<[4], f32>
 // CHECK-NEXT: [[V2:%\w+]] = prims.add [[V0]], [[V1]] : !sym.t<[4], f32>
 // CHECK-NEXT: [[V3:%\w+]] = prims.convert [[V2]] {rounding} : !sym.t<[4], f32> -> !sym.t<[4], bf16>
 // CHECK-NEXT: func.return [[V3]] : !sym.t<[4], bf16>
