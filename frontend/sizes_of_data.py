@@ -1,4 +1,5 @@
-"""While TorchDynamo traces for this compiler, sizes that are data are what eager makes of them.
+"""While TorchDynamo traces for this compiler, sizes that are data are what eager makes of them, and what branches
+return and loops carry may lie otherwise along dims of size one (`fake_branches`).
 
 In torch's traces a squeeze keeps a dim whose size is data, whatever that turns out to be. Here the graph breaks before
 it; one that must not break says when called that the size is not one. Sizes of `pad` that are tensors are in no graph
@@ -17,6 +18,7 @@ from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import DynamicOutputShapeException
 from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols, statically_known_true
 
+from .fake_branches import right_branches
 from .known_sizes import known_sizes
 
 _aten: Any = torch.ops.aten
@@ -47,6 +49,7 @@ def sizes_of_data_as_eager(one_graph: bool) -> Generator[None]:
     handlers = functions._get_handlers()
     with (
         known_sizes(),
+        right_branches(),
         patch.object(FakeTensorMode, "_cached_dispatch_impl", dispatched),
         patch.dict(handlers, {_nn.pad: _pad}) if not one_graph else nullcontext(),
     ):

@@ -274,9 +274,11 @@ def alias(access: Access, t: TensorType) -> Layout | None:
     return None if found is None or tensor_type(found.source).dtype != t.dtype else found
 
 
-def lies_in_order(t: TensorType) -> bool:
-    """Whether the elements lie one after the other, if all divisions in its sizes and strides are without a rest."""
-    expected = sympy.Integer(1)
+def lies_in_order(t: TensorType, step: Dim = 1) -> bool:
+    """Whether the elements lie one after the other, each a `step` after the one before, if all divisions in its sizes
+    and strides are without a rest.
+    """
+    expected = sympy.sympify(step)
     for size, stride in zip(reversed(t.shape), reversed(t.strides), strict=True):
         if size != 1 and sympy.expand(_divided(stride) - expected) != 0:
             return False

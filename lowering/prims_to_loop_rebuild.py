@@ -114,13 +114,19 @@ class Rebuild:
 
     def _reshaped(self, old: SSAValue, user: Operation) -> Layout | None:
         """Where the elements of a tensor without gaps lie in another shape, of which no expression says that it has as
-        many: a guard of torch's does.
+        many, or of one whose dims no expression says to follow one another: a guard of torch's does. What is copied has
+        no steps between its elements.
         """
         op = old.owner
         if not isinstance(op, prims.ReshapeOp):
             return None
         type, source = tensor_type(old), tensor_type(op.operand)
-        if polynomial(type.numel) == polynomial(source.numel) or not source.is_contiguous or not lies_in_order(type):
+        if source.is_contiguous:
+            known = polynomial(type.numel) == polynomial(source.numel) or not lies_in_order(type)
+        else:
+            step = source.strides[-1] if source.rank else 1
+            known = step in (0, 1) or not lies_in_order(type, step)
+        if known:
             return None
         return Layout(self.value(op.operand, user), 0, type.strides)
 

@@ -312,6 +312,22 @@ def test_results_that_are_one_tensor_seen_twice(dynamic: bool) -> None:
         assert b.shape == c.shape == (2, 3) and not b.any() and not c.any()
 
 
+@pytest.mark.parametrize("view", [lambda y: y.view(1, -1), lambda y: y.view(12, -1), lambda y: y.view(6, -1)])
+def test_a_result_and_its_view_whose_sizes_are_guarded(view: Callable[[Tensor], Tensor]) -> None:
+    """No expression over the sizes says that rows of every other column follow one another: a guard does."""
+    torch._dynamo.reset()
+
+    def f(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = torch.nn.functional.pad(x, (1, 1))[..., ::2]
+        return y, view(y)
+
+    x = torch.randn(3, 6)
+    found, expected = torch.compile(f, backend="lamella", dynamic=True, options={"cache": False})(x), f(x)
+    assert found[0].data_ptr() == found[1].data_ptr()
+    for a, b in zip(found, expected, strict=True):
+        assert torch.equal(a, b) and a.stride() == b.stride()
+
+
 def _negated(x: Tensor) -> Any:
     y = x.t().reshape(-1)
     return y.neg_(), y.movedim(0, -1)

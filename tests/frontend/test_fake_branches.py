@@ -74,6 +74,17 @@ def test_what_loops_carry(f: Callable[[Tensor], Any], dynamic: bool) -> None:
     torch.testing.assert_close(found, x[:1].sin().sin().sin())
 
 
+def test_what_a_loop_carries_of_symbolic_strides() -> None:
+    """TorchDynamo compares them too."""
+
+    def f(x: Tensor) -> Tensor:
+        zero = torch.zeros((), dtype=torch.int64)
+        return while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a.sin() * 2), (zero, x.clone()))[1]
+
+    x = torch.rand(19).as_strided((1, 1), (19, 19))
+    assert torch.equal(lamella.compile(f, fullgraph=True, dynamic=True)(x), f(torch.full((1, 1), x.item())))
+
+
 def test_strides_along_other_dims_are_compared() -> None:
     def f(x: Tensor) -> Tensor:
         return torch.cond(x.sum() > 0, lambda a: a.clone(), lambda a: a.t().contiguous().t(), (x,)) * 1

@@ -103,3 +103,18 @@ func.func @main(%x: !sym.t<[0], f32>, %y: !sym.t<[s0], f32>) -> !sym.t<[s0], f32
 // CHECK: loop.nest [d0 = s0] {
 // CHECK-NOT: loop.load %x
 // CHECK: loop.load %y[d0]
+
+// -----
+// Dims of which a guard of torch's says that they follow one another are one, where there are steps between elements:
+// what is copied has none.
+
+func.func @main(%x: !sym.t<[s0, s1], f32>) -> (!sym.t<[s0, floordiv(s1 + 1, 2)], f32, strides=[s1, 2]>, !sym.t<[1, s0*(floordiv(s1 + 1, 2))], f32, strides=[s0*s1, 2]>) {
+  %0 = prims.neg %x : !sym.t<[s0, s1], f32>
+  %1 = prims.slice %0 {start = [0, 0], stop = [s0, s1], step = [1, 2]} : !sym.t<[s0, s1], f32> -> !sym.t<[s0, floordiv(s1 + 1, 2)], f32, strides=[s1, 2]>
+  %2 = prims.reshape %1 : !sym.t<[s0, floordiv(s1 + 1, 2)], f32, strides=[s1, 2]> -> !sym.t<[1, s0*(floordiv(s1 + 1, 2))], f32, strides=[s0*s1, 2]>
+  func.return %1, %2 : !sym.t<[s0, floordiv(s1 + 1, 2)], f32, strides=[s1, 2]>, !sym.t<[1, s0*(floordiv(s1 + 1, 2))], f32, strides=[s0*s1, 2]>
+}
+// CHECK: %[[N:.*]] = loop.nest [d0 = s0, d1 = s1] {
+// CHECK: %[[PART:.*]] = loop.view %[[N]]
+// CHECK-NOT: loop.nest
+// CHECK: loop.view %[[PART]] {{.*}} strides=[s0*s1, 2]
