@@ -12,7 +12,7 @@ import torch
 from torch._subclasses import FakeTensor
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 _CONVERTING: Final = frozenset((
     "acos", "acosh", "add", "addcdiv", "addcmul", "angle", "asin", "asinh", "atan", "atan2", "atanh", "cat",
@@ -52,9 +52,15 @@ def _check_in_place(node: Node) -> None:
     if not isinstance(x, FakeTensor):
         return
     with x.fake_mode, torch.no_grad():
-        made = getattr(torch.Tensor, method)(x, *others, **_value(node.kwargs))
+        x, others, named = tree_map_only(torch.Tensor, _smallest, (x, others, _value(node.kwargs)))
+        made = getattr(torch.Tensor, method)(x, *others, **named)
     if not torch.can_cast(made.dtype, x.dtype):
         raise RuntimeError(f"result type {made.dtype} can't be cast to the desired output type {x.dtype}")
+
+
+def _smallest(t: torch.Tensor) -> torch.Tensor:
+    """A tensor that dtypes are as much of: its sizes may have been changed in place since the call."""
+    return t.new_empty([1] * min(t.dim(), 1))
 
 
 def _made(node: Node) -> Any:

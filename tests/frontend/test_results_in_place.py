@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from typing import Any
 
 import pytest
@@ -51,3 +52,14 @@ def test_results_in_place(method: str) -> None:
                 lamella.compile(f)(y, other)
         else:
             torch.testing.assert_close(lamella.compile(f)(y, other), eager, equal_nan=True)
+
+
+def test_sizes_that_are_changed_in_place_afterwards(caplog: pytest.LogCaptureFixture) -> None:
+    def f(x: Tensor) -> Tensor:
+        y = x / 3
+        y.mul_(x)
+        return y.t_()
+
+    x = torch.arange(6).view(2, 3)
+    torch.testing.assert_close(lamella.compile(f)(x), f(x))
+    assert not [r for r in caplog.records if r.name == "lamella" and r.levelno >= logging.WARNING]
