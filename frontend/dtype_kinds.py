@@ -23,6 +23,10 @@ def is_float(dtype: torch.dtype) -> bool:
     return dtype.is_floating_point
 
 
+def is_half(dtype: torch.dtype) -> bool:
+    return dtype in (torch.float16, torch.bfloat16)
+
+
 def is_integer_but_bool(dtype: torch.dtype) -> bool:
     return dtype is not torch.bool and is_integer(dtype)
 

@@ -16,6 +16,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, guard_o
 from .dtype_kinds import (
     is_bool,
     is_float,
+    is_half,
     is_integer,
     is_integer_but_bool,
     is_neither_float_nor_long,
@@ -282,7 +283,13 @@ _DTYPES: dict[Any, Check] = {
     _aten.addcdiv.default: _not(is_integer, "tensor1", "tensor2"),
     _aten.add.Tensor: check_scale,
     _aten.sub.Tensor: _all(check_scale, check_difference),
-    **dict.fromkeys((_aten.sub.Scalar, _aten.rsub.Tensor, _aten.rsub.Scalar), check_difference),
+    _aten.add.Scalar: check_scale,
+    **dict.fromkeys((_aten.sub.Scalar, _aten.rsub.Tensor, _aten.rsub.Scalar), _all(check_scale, check_difference)),
+    **dict.fromkeys(
+        (_aten.special_zeta.default, _aten.special_zeta.self_scalar, _aten.special_zeta.other_scalar),
+        _not(is_half, "self", "other"),
+    ),
+    _aten.ldexp.Tensor: _on_cpus(_not(is_bool, "other")),
     **dict.fromkeys((_aten.bitwise_and.Tensor, _aten.bitwise_or.Tensor), _not(is_float, "self", "other")),
     _aten.bucketize.Tensor: _all(_not(is_bool, "self", "boundaries"), _check_boundaries),
     **dict.fromkeys(

@@ -20,9 +20,15 @@ def _is_whole(number: Any) -> bool:
     return isinstance(number, (int, torch.SymInt, torch.SymBool))
 
 
+def _is_truth(x: Any) -> bool:
+    return isinstance(x, (bool, torch.SymBool)) or getattr(x, "dtype", None) is torch.bool
+
+
 def check_scale(given: dict[str, Any]) -> None:
-    """A number by which bools or integers are multiplied is none with a fraction."""
+    """A number by which bools or integers are multiplied is none with a fraction; a truth value is one of bools."""
     operands = given["self"], given["other"]
+    if isinstance(given.get("alpha"), (bool, torch.SymBool)) and not all(map(_is_truth, operands)):
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
     is_whole = all(is_integer(x.dtype) if isinstance(x, torch.Tensor) else _is_whole(x) for x in operands)
     if is_whole and isinstance(given.get("alpha"), (float, torch.SymFloat)):
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
@@ -31,7 +37,7 @@ def check_scale(given: dict[str, Any]) -> None:
 def check_difference(given: dict[str, Any]) -> None:
     """Truth values are not subtracted, nor is anything from them."""
     for x in (given["self"], given["other"]):
-        if isinstance(x, bool) or (isinstance(x, torch.Tensor) and x.dtype is torch.bool):
+        if _is_truth(x):
             raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported.")
 
 

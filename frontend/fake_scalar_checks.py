@@ -83,7 +83,9 @@ def _made(name: str) -> DtypeOf:
 def _exponent(given: dict[str, Any]) -> torch.dtype:
     """Of integers to a whole power, and of halves; else it stays what it is."""
     x, exponent = given["self"], given["exponent"]
-    if x.dtype in _HALVES or not (x.dtype.is_floating_point or isinstance(exponent, (float, torch.SymFloat))):
+    numbers = exponent if isinstance(exponent, (list, tuple)) else (exponent,)
+    is_whole = not any(isinstance(n, (float, torch.SymFloat)) for n in numbers)
+    if x.dtype in _HALVES or (is_whole and not x.dtype.is_floating_point):
         return x.dtype
     return torch.float64
 
@@ -110,6 +112,13 @@ def _in(dtype_of: DtypeOf, *names: str) -> Callable[[dict[str, Any]], None]:
     return check
 
 
+def _check_celu(given: dict[str, Any]) -> None:
+    """It is computed with the inverse."""
+    alpha = given.get("alpha", 1.0)
+    for value in (alpha, 1 / alpha if guard_or_true(alpha != 0) else alpha):
+        _in(_computed, "alpha")({**given, "alpha": value})
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, complex, torch.SymInt, torch.SymFloat))
 
@@ -124,6 +133,12 @@ def _of_each(check: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any
     return check_each
 
 
+def _check_differences(given: dict[str, Any]) -> None:
+    for number in (given.get("scalar"), *given.get("scalars", ())):
+        if isinstance(number, (bool, torch.SymBool)):
+            raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported.")
+
+
 def _overloads(names: Iterable[str], check: Callable[[dict[str, Any]], None]) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
     for name in names:
@@ -135,7 +150,7 @@ def _overloads(names: Iterable[str], check: Callable[[dict[str, Any]], None]) ->
 
 _FOREACH: dict[str, Sequence[str]] = {
     name: [f"_foreach_{name}.{overload}" for overload in ("Scalar", "ScalarList")]
-    for name in ("addcmul", "addcdiv", "lerp", "clamp_min", "clamp_max", "maximum", "minimum")
+    for name in ("addcmul", "addcdiv", "lerp", "clamp_min", "clamp_max", "maximum", "minimum", "pow", "sub")
 }
 
 SCALAR_CHECKS: dict[Any, Callable[[dict[str, Any]], None]] = {
@@ -154,7 +169,8 @@ SCALAR_CHECKS: dict[Any, Callable[[dict[str, Any]], None]] = {
     **_overloads(("addcmul", "addcdiv"), _in(_computed, "value")),
     **_overloads(("lerp.Scalar",), _in(_computed, "weight")),
     **_overloads(("elu",), _in(_computed, "alpha", "scale", "input_scale")),
-    **_overloads(("celu",), _in(_computed, "alpha")),
+    **_overloads(("celu",), _check_celu),
+    **_overloads(("logit",), _in(_own, "eps")),
     **_overloads(("leaky_relu", "leaky_relu_backward"), _in(_computed, "negative_slope")),
     **_overloads(("softplus", "softplus_backward"), _in(_computed, "beta", "threshold")),
     **_overloads(("hardtanh_backward",), _in(_computed, "min_val", "max_val")),
@@ -162,6 +178,8 @@ SCALAR_CHECKS: dict[Any, Callable[[dict[str, Any]], None]] = {
     **_overloads(("add.Tensor", "sub.Tensor", "rsub.Tensor"), _in(_promoted("self", "other"), "alpha")),
     **_overloads(("add.Scalar", "sub.Scalar", "rsub.Scalar"), _in(_promoted("self", "other"), "alpha")),
     **_overloads(("pow.Tensor_Scalar",), _in(_exponent, "exponent")),
+    **_overloads(_FOREACH["pow"], _of_each(_in(_exponent, "exponent"))),
+    **_overloads(_FOREACH["sub"], _check_differences),
     **_overloads(("scalar_tensor",), _check_made),
     **_overloads(
         (name for of in ("addcmul", "addcdiv", "lerp") for name in _FOREACH[of]),

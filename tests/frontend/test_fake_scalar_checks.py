@@ -138,3 +138,28 @@ def test_quotients_of_integers_that_are_added() -> None:
     for f in (program, compiled):
         with pytest.raises(RuntimeError, match="Integer division with addcdiv is no longer supported"):
             f(X.long())
+
+
+_foreach_pow: Callable[..., Any] = vars(torch)["_foreach_pow"]
+_foreach_sub: Callable[..., Any] = vars(torch)["_foreach_sub"]
+OTHERS: dict[str, Callable[[Tensor], Tensor]] = {
+    "powers of lists": lambda x: _foreach_pow([x], 70000.0)[0],
+    "powers by lists": lambda x: _foreach_pow([x], [70000.0])[0],
+    "differences of lists": lambda x: _foreach_sub([x], True)[0],
+    "a limit of probabilities": lambda x: torch.logit(x / 10, eps=70000.0),
+    "the inverse of alpha": lambda x: F.celu(x, 1e-45),
+    "alpha that is a truth value": lambda x: torch.add(x, x, alpha=True),
+    "alpha of a difference from a number": lambda x: torch.rsub(x, 1, alpha=True),
+    "zeta": lambda x: torch.special.zeta(x + 1, 2.5),
+    "zeta of a number": lambda x: torch.special.zeta(2.5, x + 1),
+    "truth values as exponents": lambda x: torch.ldexp(x, MASK),
+}
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.float64], ids=str)
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_eager_has_no_kernel_for(name: str, dtype: torch.dtype) -> None:
+    program, x = OTHERS[name], X.to(dtype)
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: program(x), backend="lamella", options={"cache": False})
+    assert_same(outcome(compiled, x), outcome(program, x))
