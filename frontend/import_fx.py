@@ -260,6 +260,8 @@ class Importer:
             number = bound.type.expr if isinstance(bound, SSAValue) and isinstance(bound.type, SymType) else bound
             if isinstance(number, sympy.Basic) and any(map(_divides_floats, number.atoms(sympy.Function))):
                 raise UnsupportedGraph(f"node {value.name}: torch has no number for a remainder of floats")
+            if isinstance(number, sympy.Basic) and any(map(_is_large, number.atoms(sympy.Mul, sympy.Pow))):
+                raise UnsupportedGraph(f"node {value.name}: a number of Python's may have more than 64 bits")
             if isinstance(bound, SSAValue):
                 if isinstance(bound.type, SymType):
                     return bound.type.expr
@@ -426,6 +428,13 @@ inserts, and views that are marked as conjugate or negative, which no type says.
 def _divides_floats(f: Any) -> bool:
     """Whether a function of torch's is one of integers, and has other arguments."""
     return type(f).__name__ in ("Mod", "PythonMod", "FloorDiv", "CleanDiv") and not all(a.is_integer for a in f.args)
+
+
+def _is_large(e: Any) -> bool:
+    """Whether a product or power may have more than 64 bits where its symbols have 31, as no size has."""
+    power = e.exp if isinstance(e, sympy.Pow) else sympy.Integer(0)
+    large = abs(e.as_coeff_Mul()[0]) >= 2**32 or (power.is_Integer is True and power > 6)
+    return large and e.is_integer is True
 
 
 def _describe(target: Any) -> str:

@@ -99,6 +99,14 @@ def test_what_is_wrong_at_a_later_call_raises(name: str, dynamic: bool | None) -
     assert raised
 
 
+@pytest.mark.parametrize("number", [lambda n: n * 2**62 % 7, lambda n: (n << 60) % 11, lambda n: n**20 % 7])
+def test_numbers_of_more_than_64_bits(number: Callable[[int], int]) -> None:
+    """Python's have as many as they need."""
+    compiled, x = lamella.compile(lambda x, n: x + number(n), dynamic=True), torch.arange(3.0)
+    for n in (276, 5, 1001):
+        assert torch.equal(compiled(x, n), x + number(n))
+
+
 def test_roll_by_sizes() -> None:
     """That of the first call says nothing of others."""
 
