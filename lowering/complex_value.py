@@ -124,10 +124,13 @@ class Pair(NamedTuple):
         return self.im.binary(prims.Atan2Op.make, self.re)
 
     def exp(self) -> Pair:
-        """e^re (cos im + i sin im); a real number for a real one."""
+        """e^re (cos im + i sin im); a real number for a real one, and of infinite parts what C says."""
         size, (cos, sin) = self.re.exp(), _turn(self.im)
         real = self.im.eq(0.0)
-        return Pair(real.where(size, size * cos), real.where(self.im, size * sin))
+        infinite = ~(self.im.abs() < math.inf) & self.re.isinf()
+        none = infinite & (self.re < 0.0)
+        re = infinite.where(size, real.where(size, size * cos))
+        return Pair(re, none.where(0.0, real.where(self.im, size * sin)))
 
     def exp_of_infinite(self) -> Pair:
         """e^self where re is inf: no part is NaN because of a cosine or sine that is 0."""
@@ -150,12 +153,10 @@ class Pair(NamedTuple):
         return Pair(nothing.where(0.0, re), nothing.where(self.im, im))
 
     def power(self, exponent: Pair) -> Pair:
-        """e^(exponent log); 0 of 0, but 1 for exponent 0. In f64, as the exponent multiplies the logarithm's error."""
-        y = self.to("f64").log().times(exponent.to("f64")).exp().to(self.re.dtype)
-        none = self.is_zero()
-        one = exponent.is_zero()
-        zero = y.re.full(0.0)
-        return Pair(one.where(1.0, none.where(zero, y.re)), (one | none).where(zero, y.im))
+        """e^(exponent log), as C's: NaN where that has infinity times 0. In f64, as the exponent multiplies the
+        logarithm's error.
+        """
+        return self.to("f64").log().times(exponent.to("f64")).exp().to(self.re.dtype)
 
     def sinh(self) -> Pair:
         cos, sin = _turn(self.im)

@@ -171,7 +171,7 @@ def pow_tensor(a: Pair, b: Pair) -> Pair:
 
 @complex_pointwise("aten.pow.Scalar")
 def pow_scalar(a: Any, b: Pair) -> Pair:
-    return _like(b, a).power(b)
+    return b.full(1.0) if not isinstance(a, Pair) and a == 1 else _like(b, a).power(b)
 
 
 # Functions

@@ -109,3 +109,27 @@ def _times(x: float, power: int) -> float:
         return math.ldexp(x, power)
     except OverflowError:
         return math.copysign(math.inf, x)
+
+
+PARTS = [0.0, 1.0, -2.5, math.inf, -math.inf]
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+def test_complex_zeros_and_infinities(dtype: torch.dtype) -> None:
+    """As C has them: NaN where the logarithm of 0 meets a factor of 0, none where it makes a power of -inf."""
+    z = torch.tensor([complex(a, b) for a, b in itertools.product(PARTS, PARTS)], dtype=dtype)
+    exponents: list[complex] = [2j, -1j, 2 + 1j, -2 + 1j, 2.5, -3, 5]
+
+    def powers(z: Tensor) -> list[Tensor]:
+        return [
+            *(z**e for e in exponents),
+            *(e ** z[:3] for e in (0, 1, 0j, 2)),
+            1**z,
+            *((z.abs() > 1) ** e for e in (2j, 2 + 1j)),
+            z[:, None] ** z[:3],
+            z.exp(),
+        ]
+
+    for found, expected in zip(_compiled(powers, z), powers(z), strict=True):
+        parts, wanted = torch.view_as_real(found), torch.view_as_real(expected)
+        torch.testing.assert_close(parts, wanted, rtol=1e-5, atol=1e-4, equal_nan=True)
