@@ -261,6 +261,16 @@ def parse(source: str) -> Any:
     return e
 
 
+def parse_integer(source: str) -> Dim:
+    """As `parse`, of an integer whose numbers fit 64 bits. Raises ExprSyntaxError."""
+    e = normal(parse(source))
+    if not isinstance(e, int) and e.is_integer is not True and not all(n.is_integer for n in e.atoms(sympy.Number)):
+        raise ExprSyntaxError(f"{source} is no integer")
+    if any(not -(1 << 63) <= n < 1 << 63 for n in ([e] if isinstance(e, int) else e.atoms(sympy.Number))):
+        raise ExprSyntaxError(f"{source} has a number beyond 64 bits")
+    return e
+
+
 @cache
 def _from_torch(e: sympy.Basic, numbers: frozenset[sympy.Symbol] = frozenset()) -> Any:
     symbols = [s for s in e.free_symbols if isinstance(s, sympy.Symbol)]

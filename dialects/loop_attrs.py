@@ -165,7 +165,7 @@ class DimsAttr(_TextAttr):
                 raise ValueError(f"a dim cannot be called {name}: that is a size or an index operand")
             lo, colon, hi = bounds.partition(":")
             low, high = (lo, hi) if colon else ("0", lo)
-            dims.append(LoopDim(name, expr.normal(expr.parse(low.strip())), expr.normal(expr.parse(high.strip()))))
+            dims.append(LoopDim(name, expr.parse_integer(low.strip()), expr.parse_integer(high.strip())))
         return dims
 
     @property
@@ -191,7 +191,7 @@ class IndexAttr(_TextAttr):
 
     @classmethod
     def _items(cls, source: str) -> Sequence[Dim]:
-        return [expr.normal(expr.parse(e)) for e in split_commas(source)]
+        return [expr.parse_integer(e) for e in split_commas(source)]
 
 
 @irdl_attr_definition

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+import sympy
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, IntegerType, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
@@ -32,6 +33,7 @@ from xdsl.utils.exceptions import VerifyException
 from . import expr
 from .loop_attrs import DimsAttr, IndexAttr
 from .loop_scalar import YieldOp
+from .loop_schedule import check_schedule
 from .loop_syntax import (
     COMBINE_RESULTS,
     check_extents,
@@ -62,7 +64,7 @@ class EndOp(IRDLOperation):
 class KernelOp(IRDLOperation):
     """`loop.kernel @name(%x: T) outs(%y: T) sizes [s0] grid [d0 = s0] {…}`: see docs/ARCHITECTURE.md.
 
-    Attributes (discardable): `grain`, `bytes`, `flops`, `ops`.
+    Attributes (discardable): `bytes`, `flops`, `ops`, and those of `loop_schedule`.
     """
 
     name = "loop.kernel"
@@ -102,6 +104,8 @@ class KernelOp(IRDLOperation):
         for a in self.body.block.args:
             if not isinstance(a.type, TensorType):
                 raise VerifyException(f"kernel arguments are tensors, not {a.type}")
+        if not all(isinstance(s, sympy.Symbol) for s in self.sizes):
+            raise VerifyException(f"the sizes of a kernel are names, not {self.sizes.text}")
         sizes = {expr.text(s) for s in self.sizes}
         used = {s.name for a in self.body.block.args for d in (*a.type.shape, *a.type.strides) for s in expr.symbols(d)}  # pyright: ignore
         used |= {s.name for d in self.grid for s in expr.symbols(d.lo) | expr.symbols(d.hi)} - set(self.grid.names)
@@ -110,6 +114,7 @@ class KernelOp(IRDLOperation):
         terminator(self.body, EndOp, "loop.kernel")
         check_extents(self.grid, "loop.kernel", frozenset(), frozenset(sizes))
         check_scope(self.body, frozenset(self.grid.names), frozenset(sizes))
+        check_schedule(self.attributes, self.grid.names)
 
     @classmethod
     def parse(cls, parser: Parser) -> KernelOp:
@@ -199,7 +204,7 @@ class LaunchOp(IRDLOperation):
 class ForOp(IRDLOperation):
     """`loop.for [r0 = 1024] reduce [max] {…} : f32`: nested loops, last dim innermost; see docs/ARCHITECTURE.md.
 
-    Attributes (discardable): `vector` (a dim's name), `lanes`, `unroll`.
+    Attributes (discardable): those of `loop_schedule`.
     """
 
     name = "loop.for"
@@ -235,6 +240,7 @@ class ForOp(IRDLOperation):
         if len(last.values) != len(self.reduce):
             raise VerifyException(f"{len(self.reduce)} reduce kinds but {len(last.values)} values are yielded")
         check_results("loop.for", [k.data for k in self.reduce.data], last.values, self.res)
+        check_schedule(self.attributes, self.dims.names)
 
     @classmethod
     def parse(cls, parser: Parser) -> ForOp:

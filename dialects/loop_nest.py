@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+import sympy
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Block, Region
 from xdsl.irdl import (
@@ -27,6 +28,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from . import expr
 from .loop_attrs import DimsAttr, IndexAttr
 from .loop_scalar import YieldAtOp, YieldOp
 from .loop_syntax import (
@@ -39,6 +41,7 @@ from .loop_syntax import (
     check_results,
     check_scope,
     check_symbols,
+    check_values,
     kinds,
     kinds_text,
     parse_kinds,
@@ -47,7 +50,7 @@ from .loop_syntax import (
     print_types,
     terminator,
 )
-from .tensor import TensorType
+from .tensor import TensorType, elements_spanned
 
 
 @irdl_op_definition
@@ -127,6 +130,7 @@ class NestOp(IRDLOperation):
         for e in self.out or ():
             check_symbols("out", e, frozenset(self.dims.names), None)
         check_scope(self.body, frozenset(domain.names), None)
+        check_values("loop.nest", self.body)
 
     @classmethod
     def parse(cls, parser: Parser) -> NestOp:
@@ -189,6 +193,7 @@ class ScatterOp(IRDLOperation):
             raise VerifyException(f"index {last.index.text} has not one expression per dimension of {base.data.text}")
         check_extents(self.dims, "loop.scatter", frozenset(), None)
         check_scope(self.body, frozenset(self.dims.names), None)
+        check_values("loop.scatter", self.body)
 
     @classmethod
     def parse(cls, parser: Parser) -> ScatterOp:
@@ -257,3 +262,7 @@ class ViewOp(IRDLOperation):
     def verify_(self) -> None:
         if len(self.offset) != 1:
             raise VerifyException("offset is one expression in brackets")
+        source, view = cast(TensorType, self.source.type), self.res.type
+        left: Any = expr.normal(sympy.expand(elements_spanned(source) - self.offset[0] - elements_spanned(view)))
+        if isinstance(left, int) and left < 0 and 0 not in view.shape:
+            raise VerifyException(f"{view} at {self.offset.text} ends {-left} elements after {source}")

@@ -30,6 +30,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from .loop_attrs import IndexAttr, PredAttr
+from .loop_schedule import check_schedule
 from .loop_syntax import SCAN_KINDS, STORE_KINDS, check_kinds, kinds, parse_operands, print_operands
 from .tensor import TensorType
 
@@ -149,6 +150,7 @@ class LoadOp(IRDLOperation):
             raise VerifyException(f"a load of {t.data.text} gives {t.element}, not {self.res.type}")
         if self.other is not None and getattr(self.other, "type", None) != t.element:
             raise VerifyException(f"other must be a {t.element}")
+        check_schedule(self.attributes)
 
     @classmethod
     def parse(cls, parser: Parser) -> LoadOp:
@@ -232,6 +234,7 @@ class StoreOp(IRDLOperation):
             raise VerifyException(f"a store into {t.data.text} takes {t.element}, not {self.value.type}")
         if self.combine is not None and self.combine.data not in STORE_KINDS:
             raise VerifyException(f"unknown combine kind {self.combine.data!r}; known: {', '.join(STORE_KINDS)}")
+        check_schedule(self.attributes)
 
     @classmethod
     def parse(cls, parser: Parser) -> StoreOp:

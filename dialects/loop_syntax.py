@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, i64
+from xdsl.dialects.builtin import AnyFloat, ArrayAttr, IntegerType, StringAttr, i64
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from . import expr
+from .errors import LamellaVerifyError
 from .loop_attrs import DimsAttr, IndexAttr, PredAttr
 from .symbol_kinds import PROGRAM, Kind, symbol_kind
 from .tensor import TensorType
@@ -21,6 +22,8 @@ COMBINE_RESULTS: dict[str, int] = {
     "add": 1, "mul": 1, "max": 1, "min": 1, "and": 1, "or": 1, "xor": 1, "argmax": 1, "argmin": 1, "welford": 2,
     "expsum": 2,
 }  # fmt: skip
+OF_FLOATS = frozenset({"welford", "expsum", "logaddexp"})
+OF_INTEGERS = frozenset({"and", "or", "xor"})
 SCAN_KINDS = ("add", "mul", "max", "min", "logaddexp")
 STORE_KINDS = ("add", "mul", "max", "min")
 SORT = "sort"
@@ -153,6 +156,10 @@ def check_results(owner: str, kinds: Sequence[str], values: Sequence[SSAValue], 
     """Results have the scalar types that `values`, combined by `kinds` (none: as they are), give."""
     expected: list[Attribute] = []
     for kind, value in zip(kinds or [""] * len(values), values, strict=True):
+        if (kind in OF_FLOATS and not isinstance(value.type, AnyFloat)) or (
+            kind in OF_INTEGERS and not isinstance(value.type, IntegerType)
+        ):
+            raise VerifyException(f"{owner} combines {value.type} with {kind}, which is of other numbers")
         expected += [i64 if kind in ("argmax", "argmin") else value.type] * COMBINE_RESULTS.get(kind, 1)
     if len(results) != len(expected):
         raise VerifyException(f"{owner} has {len(results)} results, its body gives {len(expected)}")
@@ -160,6 +167,15 @@ def check_results(owner: str, kinds: Sequence[str], values: Sequence[SSAValue], 
         element = result.type.element if isinstance(result.type, TensorType) else result.type
         if element != type:
             raise VerifyException(f"result #{i} of {owner} holds {element}, its body gives {type}")
+
+
+def check_values(owner: str, region: Region) -> None:
+    """The body of a nest computes with its own values: of those around it, it reads elements of tensors."""
+    inside = {region.block, *region.block.ops}
+    for op in region.block.ops:
+        for operand in op.operands[op.name == "loop.load" :]:
+            if operand.owner not in inside:
+                raise LamellaVerifyError(op, f"computes with a value from outside of {owner}: loop.load reads elements")
 
 
 def _known(name: str, dims: frozenset[str], sizes: frozenset[str] | None) -> bool:

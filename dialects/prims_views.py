@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
+import sympy
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
 
@@ -122,6 +123,8 @@ class SliceOp(ViewOp):
                     self.reject(f"expected size {max(0, -((start - stop) // step))} in dim {d}, got {size}")
                 if isinstance(extent, int) and stop > extent:
                     self.reject(f"expected a stop of at most {extent} in dim {d}, got {stop}")
+            elif step == 1 and isinstance(wrong := expr.normal(sympy.expand(stop - start - size)), int) and wrong:  # pyright: ignore
+                self.reject(f"expected size {expr.text(size + wrong)} in dim {d}, got {expr.text(size)}")  # pyright: ignore
 
     @classmethod
     def make(

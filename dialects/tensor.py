@@ -60,6 +60,8 @@ PACKED = "mkldnn"
 """The device of a tensor on the CPU in a layout of oneDNN's own: an argument that only calls through Python take."""
 
 DTYPE_OF_TORCH: dict[str, str] = {v: k for k, v in TORCH_DTYPES.items()}
+_DEVICE = re.compile(r"[a-z]+(?::(?:\d\d?|1[01]\d|12[0-7]))?")
+"""What torch takes: the number of a device is a signed byte."""
 _BITS = {k: int(re.findall(r"\d+", k)[0]) for k in TORCH_DTYPES}
 
 
@@ -215,7 +217,7 @@ class TensorType(Data[Payload], TypeAttribute):
         def dims(text: str) -> list[Dim]:
             if not (text.startswith("[") and text.endswith("]")):
                 raise ValueError(f"expected a list in brackets, got {text!r}")
-            return [expr.normal(expr.parse(d)) for d in split_commas(text[1:-1])]
+            return [expr.parse_integer(d) for d in split_commas(text[1:-1])]
 
         options: dict[str, str] = {}
         for part in parts[2:]:
@@ -223,8 +225,11 @@ class TensorType(Data[Payload], TypeAttribute):
             if not eq or key.strip() not in ("strides", "device"):
                 raise ValueError(f"unexpected {part!r}")
             options[key.strip()] = value.strip()
+        device = options.get("device", "cpu")
+        if not _DEVICE.fullmatch(device):
+            raise ValueError(f"a device is a name with a number below 128 or none, such as cuda:0, not {device!r}")
         strides = dims(options["strides"]) if "strides" in options else None
-        return cls.get(dims(parts[0]), parts[1], strides, options.get("device", "cpu"))
+        return cls.get(dims(parts[0]), parts[1], strides, device)
 
     def print_parameter(self, printer: Printer) -> None:
         printer.print_string(f"<{self.data.text}>")
@@ -316,6 +321,11 @@ class SymType(Data[Payload], TypeAttribute):
 
 
 SYM = Dialect("sym", [], [TensorType, SymType])
+
+
+def elements_spanned(t: TensorType) -> Any:
+    """Elements of memory from the first of a tensor to its last, with both."""
+    return sum(((n - 1) * s for n, s in zip(t.shape, t.strides, strict=True)), 1)  # pyright: ignore
 
 
 def is_number(t: Attribute) -> bool:

@@ -4,7 +4,7 @@ outside of their arena, bytes that are lost before they are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, cast
 
@@ -20,9 +20,11 @@ from .literal import Literal
 from .loop_attrs import DimsAttr, IndexAttr, PredAttr
 from .prims_base import Exprs, Scalar
 from .symbol_kinds import FOUND, PROGRAM, symbol_kind
-from .tensor import SymType, TensorType, itemsize
+from .tensor import SymType, TensorType, elements_spanned, itemsize
 from .verify_memory import verify_memory
 from .verify_together import verify_marks, verify_together
+
+Names = Callable[[Attribute], frozenset[str]]
 
 
 def symbol_table(module: ModuleOp) -> dict[str, Operation]:
@@ -71,7 +73,7 @@ def _verify_sizes(function: Operation) -> None:
     """Each symbol of a size is given by an argument, or by a result above its use."""
     block = function.regions[0].block
     known = set(given_sizes(a.type for a in block.args))
-    _expect_known(function, (a.type for a in block.args), known, "argument")
+    _expect_known(function, (a.type for a in block.args), known)
     _verify_block(block, known)
 
 
@@ -81,21 +83,23 @@ def _verify_block(block: Block, known: set[str]) -> None:
         types = [r.type for r in op.results]
         # What is read from data; torch may give it as a part of a sum.
         known |= {s for t in types for s in size_names(t) if symbol_kind(s) in FOUND}
-        _expect_known(op, (*op.properties.values(), *types), known, "op")
+        _expect_known(op, (*op.properties.values(), *types), known)
+        if not op.regions:  # which has no dims
+            _expect_known(op, (a for a in op.properties.values() if isinstance(a, IndexAttr)), known, _names)
         for region in op.regions:
             if isinstance(op, flow.FlowOp):  # what a region gives is not known outside
                 args = [a.type for a in region.block.args]
                 inside = known | {s for t in args for s in size_names(t) if symbol_kind(s) in FOUND}
-                _expect_known(op, args, inside, "argument")
+                _expect_known(op, args, inside)
                 _verify_block(region.block, inside)
                 continue
             for inner in region.walk():
-                _expect_known(inner, (*inner.properties.values(), *(r.type for r in inner.results)), known, "op")
+                _expect_known(inner, (*inner.properties.values(), *(r.type for r in inner.results)), known)
 
 
-def _expect_known(op: Operation, attributes: Iterable[Attribute], known: set[str], what: str) -> None:
+def _expect_known(op: Operation, attributes: Iterable[Attribute], known: set[str], names: Names | None = None) -> None:
     for attribute in attributes:
-        for name in size_names(attribute):
+        for name in (names or size_names)(attribute):
             if name not in known:
                 raise LamellaVerifyError(
                     op,
@@ -127,10 +131,14 @@ def _all_sizes(function: Operation) -> set[str]:
 @lru_cache(maxsize=1 << 14)
 def size_names(attribute: Attribute) -> frozenset[str]:
     """Names of the sizes and other numbers of the program in an attribute or type."""
-    names = frozenset(s.name for e in _expressions(attribute) for s in expr.symbols(e))
+    names = _names(attribute)
     if isinstance(attribute, (IndexAttr, PredAttr, DimsAttr, Exprs)):  # dims are bound where they are used
         return frozenset(name for name in names if symbol_kind(name) in PROGRAM)
     return names
+
+
+def _names(attribute: Attribute) -> frozenset[str]:
+    return frozenset(s.name for e in _expressions(attribute) for s in expr.symbols(e))
 
 
 def _expressions(attribute: Any) -> Iterator[Any]:
@@ -220,5 +228,4 @@ def _verify_slot(op: host.SlotOp) -> None:
 
 def _end(type_: TensorType) -> Any:
     """Bytes from a tensor's first element to the end of its last."""
-    last: Any = sum(((n - 1) * s for n, s in zip(type_.shape, type_.strides, strict=True)), 0)  # pyright: ignore
-    return (last + 1) * itemsize(type_.dtype)
+    return elements_spanned(type_) * itemsize(type_.dtype)

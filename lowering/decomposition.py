@@ -75,12 +75,14 @@ class Rule(NamedTuple):
     """`alias`: a result may be an operand itself, as a view is in eager; otherwise results are new tensors.
     `elementwise`: a number that is read from a tensor, or computed from sizes, may come as a tensor.
     `costly`: a kernel of its own, or a call where that is faster; nobody computes it again to save memory.
+    `of`: whether the first result may have a dtype; where not, the op stays a call, and ATen refuses it.
     """
 
     function: Callable[..., Result]
     alias: bool
     elementwise: bool = False
     costly: bool = False
+    of: Callable[[str], bool] | None = None
 
 
 RULES: dict[str, Rule] = {}
@@ -88,14 +90,18 @@ RULES: dict[str, Rule] = {}
 
 
 def rule(
-    *names: str, alias: bool = False, elementwise: bool = False, costly: bool = False
+    *names: str,
+    alias: bool = False,
+    elementwise: bool = False,
+    costly: bool = False,
+    of: Callable[[str], bool] | None = None,
 ) -> Callable[[Function], Function]:
     """Registers `function(call, *args)`."""
 
     def register(function: Function) -> Function:
         for name in names:
             assert name not in RULES, f"two rules for {name}"
-            RULES[name] = Rule(function, alias, elementwise, costly)
+            RULES[name] = Rule(function, alias, elementwise, costly, of)
         return function
 
     return register
@@ -107,7 +113,11 @@ def view(*names: str) -> Callable[[Function], Function]:
 
 
 def pointwise(
-    *names: str, operands: bool = False, rounded: Sequence[int] = (), rounded_on_cpus: Sequence[int] = ()
+    *names: str,
+    operands: bool = False,
+    rounded: Sequence[int] = (),
+    rounded_on_cpus: Sequence[int] = (),
+    of: Callable[[str], bool] | None = None,
 ) -> Callable[[Function], Function]:
     """Registers `function(*args)`: tensors come in the shape of the result and the dtype that eager computes in.
 
@@ -129,7 +139,7 @@ def pointwise(
             elements = call.op.schema.args
             return function(*(fit(call.b, a, e.element, t, dtype) for a, e in zip(args, elements, strict=True)))
 
-        rule(*names, elementwise=True)(lowered)
+        rule(*names, elementwise=True, of=of)(lowered)
         return function
 
     return register
@@ -190,6 +200,8 @@ def decompose(b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> 
     """
     entry = RULES.get(op.name)
     if entry is None or not _computable(op) or introduces_sizes(op):
+        return None
+    if entry.of is not None and isinstance(t := op.results[0].type, TensorType) and not entry.of(t.dtype):
         return None
     mark, constants = len(b.ops), b.constants
     literals = op.args()

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ..dialects import expr, prims
 from ..dialects.prims import Number
+from ..dialects.tensor import is_float
 from .decomposition import Call, pointwise, rule, view
 from .decompositions_comparison import clamp
 from .prims_builder import Value
@@ -44,7 +45,7 @@ def silu(x: Value) -> Value:
     return x / (1.0 + (-x).exp())
 
 
-@pointwise("aten.gelu")
+@pointwise("aten.gelu", of=is_float)
 def gelu(x: Value, approximate: str) -> Value:
     """x * Phi(x), by erf or the tanh form."""
     if approximate == "tanh":
@@ -171,7 +172,7 @@ def silu_backward(grad: Value, x: Value) -> Value:
     return grad * s * (1.0 + x * (1.0 - s))
 
 
-@pointwise("aten.gelu_backward")
+@pointwise("aten.gelu_backward", of=is_float)
 def gelu_backward(grad: Value, x: Value, approximate: str) -> Value:
     if approximate == "tanh":
         t = _gelu_inner(x).tanh()

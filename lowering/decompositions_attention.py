@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from ..dialects.expr import Dim
-from ..dialects.tensor import TensorType
+from ..dialects.tensor import TensorType, is_float
 from .attention_call import EFFICIENT, FLASH
 from .decomposition import Call, rule
 from .prims_builder import Value
@@ -19,7 +19,7 @@ from .products import is_generated, is_widened
 from .promotion import opmath
 
 
-@rule(FLASH, costly=True)
+@rule(FLASH, costly=True, of=is_float)
 def attention(
     call: Call,
     query: Value,
@@ -38,6 +38,8 @@ def attention(
     batch, heads, queries, size = query.shape
     if dropout_p != 0 or query.type.device != "cpu" or key.shape[3] != size or value.shape != key.shape:
         return NotImplemented
+    if not _may_be_divided(query, key):
+        return NotImplemented
     of_one = queries == 1 and not call.wanted(1) and opmath(key.dtype) == key.dtype
     wide = is_widened(call.op)
     if not of_one and not wide and not is_generated(call.op):
@@ -49,7 +51,7 @@ def attention(
     return out, (most + total.log()).reshape((batch, heads, queries))
 
 
-@rule(EFFICIENT, costly=True)
+@rule(EFFICIENT, costly=True, of=is_float)
 def efficient_attention(
     call: Call,
     query: Value,
@@ -64,7 +66,18 @@ def efficient_attention(
     """The same on a GPU, where only calls that are marked become kernels."""
     if dropout_p != 0 or not is_generated(call.op) or any(map(call.wanted, (1, 2, 3))):
         return NotImplemented
+    if not _may_be_divided(query, key):
+        return NotImplemented
     return attend(query, key, value, is_causal, mask, scale, value.dtype)[0], *map(call.empty, (1, 2, 3))
+
+
+def _may_be_divided(query: Value, key: Value) -> bool:
+    """Whether each head of keys is that of as many heads of queries, and there is something to add up; else ATen is
+    asked.
+    """
+    heads, groups = query.shape[1], key.shape[1]
+    fits = not (isinstance(heads, int) and isinstance(groups, int)) or (groups > 0 and heads % groups == 0)
+    return fits and query.shape[3] != 0
 
 
 def attend(

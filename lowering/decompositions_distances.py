@@ -11,7 +11,7 @@ import sympy
 from ..dialects import expr, prims
 from ..dialects.expr import Dim
 from ..dialects.prims import Number
-from ..dialects.tensor import TensorType
+from ..dialects.tensor import TensorType, is_float
 from .decomposition import Call, rule
 from .decompositions_indexing import OUT_OF_RANGE, integer
 from .decompositions_reductions import norm_over
@@ -128,7 +128,7 @@ def renorm(call: Call, x: Value, order: Number, dim: int, largest: Number) -> An
 # Scans
 
 
-@rule("aten.embedding_renorm")
+@rule("aten.embedding_renorm", of=is_float)
 def embedding_renorm(call: Call, weight: Value, indices: Value, largest: float, order: float) -> Any:
     """Rows of weight that are looked up, scaled down to that norm where theirs is larger."""
     n, count = weight.shape[0], indices.type.numel

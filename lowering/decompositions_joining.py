@@ -12,6 +12,7 @@ from .decomposition import Call, rule
 from .decompositions_views import diagonal_index, dims_of, slice_start, wrapped
 from .prims_builder import Value
 from .prims_memory import keeps_memory_around
+from .promotion import is_number
 
 
 @rule("aten.cat", "aten.concat", "aten.concatenate")
@@ -115,7 +116,7 @@ def rot90(call: Call, x: Value, k: int, dims: Sequence[int]) -> Value:
             return x
 
 
-@rule("aten.linalg_cross")
+@rule("aten.linalg_cross", of=is_number)
 def cross(call: Call, a: Value, b: Value, dim: int) -> Value:
     """a[1] b[2] - a[2] b[1] and so on in turn, along a dim of size 3."""
     t = call.type

@@ -15,6 +15,7 @@ from .decomposition import Call, rule
 from .decompositions_complex import complex_rule
 from .prims_builder import Value
 from .products import is_generated, is_widened, read_by_kernels
+from .promotion import is_number
 from .widened import called, widened
 
 FLATTENING = frozenset({"aten.view", "aten._unsafe_view", "aten.reshape"})
@@ -100,12 +101,12 @@ def _with_bias(call: Call, result: Value, bias: Value, beta: Number, alpha: Numb
     return result + (bias if beta == 1 else bias * beta)
 
 
-@rule("aten.mm", "aten.bmm", costly=True)
+@rule("aten.mm", "aten.bmm", costly=True, of=is_number)
 def mm(call: Call, x: Value, matrix: Value) -> Any:
     return product(call, x, matrix) if is_computed(call) else NotImplemented
 
 
-@rule("aten.addmm", "aten.baddbmm", costly=True)
+@rule("aten.addmm", "aten.baddbmm", costly=True, of=is_number)
 def addmm(call: Call, bias: Value, x: Value, matrix: Value, beta: Number, alpha: Number) -> Any:
     if is_computed(call):
         return _with_bias(call, product(call, x, matrix), bias, beta, alpha)
@@ -117,7 +118,7 @@ def addmm(call: Call, bias: Value, x: Value, matrix: Value, beta: Number, alpha:
     return _with_bias(call, _called(call, x, matrix), bias, 1, 1)
 
 
-@rule("aten.addbmm", costly=True)
+@rule("aten.addbmm", costly=True, of=is_number)
 def addbmm(call: Call, bias: Value, x: Value, matrix: Value, beta: Number, alpha: Number) -> Any:
     """The sum over the batch is a longer inner dim."""
     if not is_generated(call.op):
@@ -128,7 +129,7 @@ def addbmm(call: Call, bias: Value, x: Value, matrix: Value, beta: Number, alpha
     return _with_bias(call, result, bias, beta, alpha)
 
 
-@rule("aten.dot", "aten.vdot", costly=True)
+@rule("aten.dot", "aten.vdot", costly=True, of=is_number)
 def dot(call: Call, x: Value, other: Value) -> Any:
     """A sum of products; `vdot` conjugates the first factor, which is real here."""
     if not is_generated(call.op):
@@ -136,26 +137,26 @@ def dot(call: Call, x: Value, other: Value) -> Any:
     return (x.opmath() * other.opmath()).reduce("sum", [0]).to(call.type.dtype)
 
 
-@rule("aten.mv", costly=True)
+@rule("aten.mv", costly=True, of=is_number)
 def mv(call: Call, matrix: Value, vector: Value) -> Any:
     if not is_generated(call.op):
         return NotImplemented
     return matrix.dot(vector.unsqueeze(1)).reshape(call.type.shape)
 
 
-@rule("aten.addmv", costly=True)
+@rule("aten.addmv", costly=True, of=is_number)
 def addmv(call: Call, bias: Value, matrix: Value, vector: Value, beta: Number, alpha: Number) -> Any:
     if not is_generated(call.op):
         return NotImplemented
     return _with_bias(call, matrix.dot(vector.unsqueeze(1)).reshape(call.type.shape), bias, beta, alpha)
 
 
-@rule("aten._int_mm", costly=True)
+@rule("aten._int_mm", costly=True, of=is_number)
 def int_mm(call: Call, x: Value, matrix: Value) -> Any:
     return x.dot(matrix, call.type.dtype) if is_generated(call.op) else NotImplemented
 
 
-@rule("aten.linear", costly=True)
+@rule("aten.linear", costly=True, of=is_number)
 def linear(call: Call, x: Value, weight: Value, bias: Value | None) -> Any:
     if not is_computed(call) or weight.rank != 2:
         return NotImplemented

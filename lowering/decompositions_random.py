@@ -24,7 +24,7 @@ DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
 """Random binary digits of a number in [0, 1): as many as a dtype can hold."""
 
 
-def random(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def random(*names: str, of: Callable[[str], bool] | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers `function(call, *args)`, which is not asked where a generator is given; and for a given seed."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,7 +36,7 @@ def random(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             call.seed = seed
             return NotImplemented if seed.dtype != "i64" else function(call, *args)
 
-        rule(*names)(lowered)
+        rule(*names, of=of)(lowered)
         rule(*(f"seeded.{name.removeprefix('aten.')}" for name in names if "generator" not in name))(from_seed)
         return function
 
@@ -120,7 +120,7 @@ def bernoulli_of(call: Call, p: Value | float) -> Value:
 # Distributions
 
 
-@random("aten.rand", "aten.rand_like", "aten.rand.generator", "aten.rand_like.generator")
+@random("aten.rand", "aten.rand_like", "aten.rand.generator", "aten.rand_like.generator", of=is_float)
 def rand(call: Call, *rest: Any) -> Value:
     return uniform_of(call, call.type.dtype)
 
@@ -133,7 +133,7 @@ def uniform(call: Call, x: Value, low: float, high: float, generator: None) -> A
     return uniform_of(call, x.dtype) * (high - low) + low
 
 
-@random("aten.randn", "aten.randn_like", "aten.randn.generator", "aten.randn_like.generator")
+@random("aten.randn", "aten.randn_like", "aten.randn.generator", "aten.randn_like.generator", of=is_float)
 def randn(call: Call, *rest: Any) -> Value:
     return normal_of(call, call.type.dtype)
 

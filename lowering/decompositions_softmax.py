@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
+from ..dialects.tensor import is_float
 from .decomposition import Call, rule
 from .prims_builder import Value
 from .promotion import opmath
 
 
-@rule("aten._softmax")
+@rule("aten._softmax", of=is_float)
 def softmax(call: Call, x: Value, dim: int, half_to_float: bool) -> Value:
     """e^(x - m) / sum(e^(x - m)), m = max(x)."""
     return _softmax(x.opmath(), dim)
@@ -38,7 +39,7 @@ def safe_softmax(call: Call, x: Value, dim: int, dtype: str | None) -> Value:
     return masked.where(0.0, _softmax(y, dim))
 
 
-@rule("aten._log_softmax")
+@rule("aten._log_softmax", of=is_float)
 def log_softmax(call: Call, x: Value, dim: int, half_to_float: bool) -> Value:
     """x - m - log(sum(e^(x - m))), m = max(x)."""
     return _log_softmax(x.opmath(), dim)
@@ -57,7 +58,7 @@ def _log_softmax(x: Value, dim: int) -> Value:
     return shifted - shifted.exp().reduce("sum", over, keepdim=True).log()
 
 
-@rule("aten._softmax_backward_data")
+@rule("aten._softmax_backward_data", of=is_float)
 def softmax_backward(call: Call, grad: Value, y: Value, dim: int, input_dtype: str) -> Value:
     """grad * y - y * sum(grad * y)."""
     grad, y = grad.opmath(), y.opmath()
@@ -67,7 +68,7 @@ def softmax_backward(call: Call, grad: Value, y: Value, dim: int, input_dtype: s
     return product - y * product.reduce("sum", [dim % y.rank], keepdim=True)
 
 
-@rule("aten._log_softmax_backward_data")
+@rule("aten._log_softmax_backward_data", of=is_float)
 def log_softmax_backward(call: Call, grad: Value, y: Value, dim: int, input_dtype: str) -> Value:
     """grad - e^y * sum(grad)."""
     grad, y = grad.opmath(), y.opmath()

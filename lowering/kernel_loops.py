@@ -155,12 +155,12 @@ class ForLoop:
         else:
             left, whole = 0 if multiple_of(extent, lanes * copies) else -1, True
         main = self._group(lanes, copies, False) if whole else None
-        if left == 0:
+        if left == 0 and whole:
             return main, None
         if (left % lanes == 0 and left > 0) or multiple_of(extent, lanes):
             return main, self._group(lanes, 1, False)
         # LLVM stores too many bytes of a narrowed vector of which only the first lane is known to be on
-        if left != 1 and self._masks_well():
+        if left not in (0, 1) and self._masks_well():
             return main, self._group(lanes, 1, True)
         return main, self._group(1, 1, False)
 

@@ -19,6 +19,7 @@ from xdsl.passes import ModulePass
 from ..dialects.host import LaunchOp, TogetherOp
 from ..dialects.loop import KernelOp
 from .host_devices import on_gpu
+from .llvm_properties import code_of
 from .parallel import kernel_functions, launch_functions
 from .target import CpuTarget
 from .vector_math import declare_callees
@@ -50,7 +51,8 @@ class KernelToLlvm(ModulePass):
         for kernel in kernels:
             name = kernel.sym_name.data
             forms = {"alone": name in alone or name not in inside, "together": name in inside}
-            functions, launches = kernel_functions(kernel, target, self.threads, self.contract, **forms)
+            with code_of(kernel):
+                functions, launches = kernel_functions(kernel, target, self.threads, self.contract, **forms)
             if launches and not shared:
                 functions, shared = [*launch_functions(kernel.location), *functions], True
             block.insert_ops_before(functions, kernel)

@@ -30,6 +30,7 @@ from ..dialects.loop import IndexAttr, KernelOp, LoopDim, StoreOp, body_ops
 from ..dialects.tensor import TensorType
 from .address import multiple_of
 from .host_devices import PLACES, SEGMENTS, Segments, gpu_index, on_gpu
+from .llvm_properties import code_of
 from .rounded import rounded, softmax
 from .tile_contraction import TILED
 from .tile_extent import at_most
@@ -63,10 +64,11 @@ class KernelToTt(ModulePass):
         alone = {o.callee for o in launches if not isinstance(o.parent_op(), TogetherOp)}
         for kernel in kernels:
             name = kernel.sym_name.data
-            if name in several:
-                block.insert_op_before(triton_function(kernel, several[name]), kernel)
-            if name not in several or name in alone:
-                block.insert_ops_before(triton_functions(kernel), kernel)
+            with code_of(kernel):
+                if name in several:
+                    block.insert_op_before(triton_function(kernel, several[name]), kernel)
+                if name not in several or name in alone:
+                    block.insert_ops_before(triton_functions(kernel), kernel)
             kernel.detach()
             kernel.erase()
         self.statistics["kernels"] = len(kernels)

@@ -18,6 +18,7 @@ from ..dialects.loop import ForOp, LoadOp, StoreOp
 from ..dialects.tensor import TensorType
 from .address import evaluate, lane_compare, multiple_of
 from .llvm_builder import FunctionBuilder, Num, bits_of, vector
+from .llvm_properties import KernelError
 from .memory_to_llvm import Element
 
 if TYPE_CHECKING:
@@ -53,8 +54,11 @@ class TransposeLoop:
 
     def __init__(self, body: KernelBody, op: ForOp, n: int):
         self.body, self.b, self.n = body, body.b, n
+        load, store, *_ = ops = tuple(op.body.block.ops)
+        if not (isinstance(load, LoadOp) and isinstance(store, StoreOp)) or len(ops) != 3 or len(op.dims) != 2:
+            raise KernelError(f"loop.for {op.dims.text} is transposed, but copies no elements of two dims")
         self.columns, self.rows = op.dims
-        self.load, self.store, _ = cast(tuple[LoadOp, StoreOp, Any], tuple(op.body.block.ops))
+        self.load, self.store = load, store
         self.element = Element.of(cast(TensorType, self.load.source.type))
         self.ends = [evaluate(self.b, d.hi, body.index) for d in (self.columns, self.rows)]
 

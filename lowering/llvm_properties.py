@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import TypeAlias, cast
 
@@ -28,13 +29,22 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.utils import FastMathFlag
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from ..dialects.errors import LamellaError
+from ..dialects.errors import LamellaError, LamellaVerifyError
 
 
 class KernelError(LamellaError):
     """A kernel that cannot be turned into code; the message names the op or expression and where it comes from."""
+
+
+@contextmanager
+def code_of(kernel: Operation) -> Generator[None]:
+    """What has no code is the kernel's error, with its place."""
+    try:
+        yield
+    except KernelError as error:
+        raise LamellaVerifyError(kernel, f"cannot be turned into code: {error}") from error
 
 
 Properties: TypeAlias = Mapping[str, Attribute]

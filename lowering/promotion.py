@@ -16,6 +16,11 @@ FLOAT8 = frozenset({"f8e4m3fn", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz"})
 """What is only moved, and converted to and from the others."""
 
 
+def is_number(dtype: str) -> bool:
+    """Whether a dtype is of numbers that are added up and multiplied: not of truth values."""
+    return dtype != "i1"
+
+
 def opmath(dtype: str) -> str:
     """The dtype in which eager computes elementwise: f32 for f16 and bf16."""
     return "f32" if dtype in HALVES else dtype

@@ -365,7 +365,7 @@ class Model:
         room = target.shared - OWN_SHARED
         registers = threads * (self.sums(t) + OWN_REGISTERS)
         together = max(1, int(min(room / (t.stages * self.step(t)), target.threads / threads, 65536 / registers)))
-        each = -(-tiles // target.processors)
+        each = max(1, -(-tiles // target.processors))
         side_by_side = min(together, each)
         flops = 2.0 * t.rows * t.columns * t.depth * self.found.count
         steps = -(-k // t.depth) * self.turns

@@ -30,7 +30,7 @@ from ..dialects.loop import (
     ScratchOp,
     StoreOp,
 )
-from ..dialects.tensor import TensorType
+from ..dialects.tensor import TensorType, is_complex
 from ..dialects.tt_foreign import BarrierOp
 from ..dialects.tt_types import element_of, shape_of, tensor
 from . import tt_rounded
@@ -399,7 +399,9 @@ def _evict(op: LoadOp | StoreOp) -> str:
 
 
 def memory_element(type: TensorType) -> Attribute:
-    """What an element is in memory."""
+    """What an element is in memory. Raises KernelError for one that no kernel of a GPU has."""
+    if is_complex(type.dtype):
+        raise KernelError(f"kernels have no elements of type {type.dtype}")
     return i8 if type.dtype == "i1" else type.element
 
 

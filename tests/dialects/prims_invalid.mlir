@@ -444,3 +444,11 @@ func.func @main(%x: !sym.t<[4, 4], i1>) {
   %r = prims.dot %x, %x : !sym.t<[4, 4], i1>
   func.return
 }
+
+// -----
+
+func.func @main(%x: !sym.t<[s0], f32>) {
+  // expected-error@+1 {{expected size s0 - 7 in dim 0, got s0 - 1}}
+  %r = prims.slice %x {start = [7], stop = [s0], step = [1]} : !sym.t<[s0], f32> -> !sym.t<[s0 - 1], f32>
+  func.return
+}

@@ -310,9 +310,89 @@ func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
 // -----
 
 func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
-  // expected-error@+1 {{the extent d0 = 1.5 of loop.nest is no integer}}
+  // expected-error@+1 {{1.5 is no integer}}
   %y = loop.nest [d0 = 1.5] {
     %0 = loop.load %x[d0] : !sym.t<[4], f32>
+    loop.yield %0 : f32
+  } : !sym.t<[4], f32>
+  func.return %y : !sym.t<[4], f32>
+}
+
+// -----
+
+// expected-error@+1 {{1.5*s0 is no integer}}
+func.func @main(%x: !sym.t<[1.5*s0], f32>, %n: !sym.int<s0>) {
+  func.return
+}
+
+// -----
+
+// expected-error@+1 {{18446744073709551616*s0 has a number beyond 64 bits}}
+func.func @main(%x: !sym.t<[18446744073709551616*s0], f32>, %n: !sym.int<s0>) {
+  func.return
+}
+
+// -----
+
+// expected-error@+1 {{a device is a name with a number below 128 or none, such as cuda:0, not 'cuda:1.5'}}
+func.func @main(%x: !sym.t<[4], f32, device=cuda:1.5>) {
+  func.return
+}
+
+// -----
+
+// expected-error@+1 {{a device is a name with a number below 128 or none, such as cuda:0, not 'cuda:128'}}
+func.func @main(%x: !sym.t<[4], f32, device=cuda:128>) {
+  func.return
+}
+
+// -----
+
+host.func @main(%x: !sym.t<[4], f32>) {
+  %a = host.arena [64]
+  // expected-error@+1 {{'host.slot' op uses the size d0, which nothing above gives}}
+  %t = host.slot %a [d0] : !sym.t<[4], f32>
+  host.return
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[4, 4], f32>) -> !sym.t<[4], f32> {
+  // expected-error@+1 {{!sym.t<[4], f32> at [13] ends 1 elements after !sym.t<[4, 4], f32>}}
+  %y = loop.view %x offset [13] : !sym.t<[4, 4], f32> -> !sym.t<[4], f32>
+  func.return %y : !sym.t<[4], f32>
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[4], f32>) -> !sym.t<[4], f32> {
+  %a = loop.load %x[0] : !sym.t<[4], f32>
+  %y = loop.nest [d0 = 4] {
+    %0 = loop.load %x[d0] : !sym.t<[4], f32>
+    // expected-error@+1 {{computes with a value from outside of loop.nest: loop.load reads elements}}
+    %1 = arith.addf %0, %a : f32
+    loop.yield %1 : f32
+  } : !sym.t<[4], f32>
+  func.return %y : !sym.t<[4], f32>
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[4, 8], i32>) -> (!sym.t<[4], i32>, !sym.t<[4], i32>) {
+  // expected-error@+1 {{loop.nest combines i32 with welford, which is of other numbers}}
+  %m, %v = loop.nest [d0 = 4] reduce [r0 = 8] combine [welford] {
+    %0 = loop.load %x[d0, r0] : !sym.t<[4, 8], i32>
+    loop.yield %0 : i32
+  } : !sym.t<[4], i32>, !sym.t<[4], i32>
+  func.return %m, %v : !sym.t<[4], i32>, !sym.t<[4], i32>
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[4, 8], f32>) -> !sym.t<[4], f32> {
+  // expected-error@+1 {{loop.nest combines f32 with or, which is of other numbers}}
+  %y = loop.nest [d0 = 4] reduce [r0 = 8] combine [or] {
+    %0 = loop.load %x[d0, r0] : !sym.t<[4, 8], f32>
     loop.yield %0 : f32
   } : !sym.t<[4], f32>
   func.return %y : !sym.t<[4], f32>
