@@ -172,11 +172,12 @@ def load_support() -> LoadedObject:
 def loading_support() -> Generator[None]:
     """Loads the functions in a thread meanwhile: where they must be compiled, LLVM does so while Python goes on.
 
-    What fails is left to `load_support`, which tries again.
+    What fails is left to `load_support`, which tries again: this torch or Python is not supported, LLVM refuses, or a
+    library or the disk does.
     """
 
     def load() -> None:
-        with suppress(Exception):
+        with suppress(CodegenError, OSError):
             load_support()
 
     if _load_support.cache_info().currsize:

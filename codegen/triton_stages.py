@@ -31,7 +31,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what Triton prints is not an answer
     requests = sys.stdin.buffer
-    with suppress(Exception):  # who asks is told
+    with suppress(ImportError):  # no Triton, or none that can be loaded: who asks is told
         _load()  # while nothing is asked yet
     while select.select([requests], [], [], IDLE_SECONDS)[0]:
         request = receive(requests)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 from typing import Any
 
@@ -39,3 +40,17 @@ def test_what_fails_is_tried_again_where_it_is_needed(monkeypatch: pytest.Monkey
     with pytest.raises(CodegenError, match="no such place"):
         runtime_support.load_support()
     assert calls == ["load", "load"]
+
+
+def test_a_bug_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[type[BaseException]] = []
+
+    @cache
+    def load() -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(runtime_support, "_load_support", load)
+    monkeypatch.setattr(threading, "excepthook", lambda args: shown.append(args.exc_type))  # pyright: ignore
+    with runtime_support.loading_support():
+        pass
+    assert shown == [ZeroDivisionError]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -189,6 +190,24 @@ def test_process_that_went_is_replaced(tmp_path: Path) -> None:
     workers = Workers(lambda: Worker(script(tmp_path, textwrap.dedent(text))))
     assert workers.run([Request("", 90, {})], 1) == [Answer(b"code", {})]
     workers.stop()
+
+
+@pytest.mark.parametrize(
+    "raised, said", [("ImportError", "^ImportError: broken"), ("ValueError", "exit status 1.*broken")]
+)
+def test_triton_that_cannot_be_loaded(tmp_path: Path, raised: str, said: str) -> None:
+    """The kernel is told; and of what is no reason to expect, where it came from."""
+    text = f"""
+        import triton_stages
+        def broken(*_: object) -> None:
+            raise {raised}("broken")
+        triton_stages._load = triton_stages.compile_text = broken
+        triton_stages.main()
+        """
+    workers = Workers(lambda: Worker(script(tmp_path, textwrap.dedent(text))))
+    (answer,) = workers.run([Request("", 90, {})], 1)
+    workers.stop()
+    assert re.search(f"(?s){said}", answer.error)
 
 
 def test_without_triton(monkeypatch: pytest.MonkeyPatch, cache: Cache) -> None:
