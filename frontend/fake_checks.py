@@ -125,6 +125,11 @@ def _check_convolution(given: dict[str, Any]) -> None:
                 raise RuntimeError(f"output padding must be smaller than stride or dilation, but got {extra}")
 
 
+def _check_exponents(given: dict[str, Any]) -> None:
+    if given["self"].is_floating_point():
+        _not(is_bool, "other")(given)
+
+
 def _check_boundaries(given: dict[str, Any]) -> None:
     if given["boundaries"].dim() != 1:
         raise RuntimeError("boundaries tensor must be 1 dimension")
@@ -289,7 +294,7 @@ _DTYPES: dict[Any, Check] = {
         (_aten.special_zeta.default, _aten.special_zeta.self_scalar, _aten.special_zeta.other_scalar),
         _not(is_half, "self", "other"),
     ),
-    _aten.ldexp.Tensor: _on_cpus(_not(is_bool, "other")),
+    _aten.ldexp.Tensor: _on_cpus(_check_exponents),
     **dict.fromkeys((_aten.bitwise_and.Tensor, _aten.bitwise_or.Tensor), _not(is_float, "self", "other")),
     _aten.bucketize.Tensor: _all(_not(is_bool, "self", "boundaries"), _check_boundaries),
     **dict.fromkeys(

@@ -3,13 +3,15 @@ return and loops carry may lie otherwise along dims of size one (`fake_branches`
 
 In torch's traces a squeeze keeps a dim whose size is data, whatever that turns out to be. Here the graph breaks before
 it; one that must not break says when called that the size is not one. Sizes of `pad` that are tensors are in no graph
-that AOTAutograd takes: they are read.
+that AOTAutograd takes: they are read. What TorchDynamo would say in terms of other operators, for the sake of numbers
+that are tensors, stays what it is with any other number, which eager checks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import wraps
 from typing import Any
 from unittest.mock import patch
 
@@ -27,11 +29,13 @@ _FakeMode: Any = FakeTensorMode
 _SQUEEZES = frozenset(
     getattr(packet, name) for packet in (_aten.squeeze, _aten.squeeze_) for name in ("default", "dim", "dims")
 )
+_SCALED_IN_PLACE = ("method_addcmul_", "method_addcdiv_")
 
 
 @contextmanager
 def sizes_of_data_as_eager(one_graph: bool) -> Generator[None]:
     """A context in which TorchDynamo traces a function, into one graph or several."""
+    from torch._dynamo.variables import TensorVariable
     from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
 
     functions: Any = TorchInGraphFunctionVariable
@@ -47,11 +51,17 @@ def sizes_of_data_as_eager(one_graph: bool) -> Generator[None]:
         return run(mode, operator, types, args, keywords)
 
     handlers = functions._get_handlers()
+    addcdiv = handlers[torch.addcdiv]
+    scaled: dict[str, Any] = {
+        name: _of_tensors(f) for name in _SCALED_IN_PLACE if (f := getattr(TensorVariable, name, None))
+    }
     with (
         known_sizes(),
         right_branches(),
         patch.object(FakeTensorMode, "_cached_dispatch_impl", dispatched),
+        patch.dict(handlers, {torch.addcdiv: _of_tensors(addcdiv)}),
         patch.dict(handlers, {_nn.pad: _pad}) if not one_graph else nullcontext(),
+        patch.multiple(TensorVariable, **scaled),
     ):
         yield
 
@@ -65,6 +75,16 @@ def _open_sizes(x: torch.Tensor, dims: int | Sequence[int] | None = None) -> lis
 def _is_open(n: Any) -> bool:
     known = statically_known_true(n == 1) or statically_known_true(n != 1)
     return isinstance(n, torch.SymInt) and has_free_unbacked_symbols(n) and not known
+
+
+def _of_tensors(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """A handler that leaves alone what is multiplied by a number that is no tensor."""
+
+    @wraps(handler)
+    def handled(*args: Any, value: Any = None, **keywords: Any) -> Any:
+        return None if value is None or not value.is_tensor() else handler(*args, value=value, **keywords)
+
+    return handled
 
 
 def _pad(self: Any, tx: Any, *args: Any, **keywords: Any) -> Any:

@@ -66,11 +66,11 @@ def pow_number(x: Value, exponent: Number) -> Value:
 
 @rule("aten.ldexp.Tensor", elementwise=True)
 def ldexp(call: Call, x: Value | Number, exponent: Value | Number) -> Value:
-    """x * 2^exponent. The power of a whole exponent may be out of range where the result is not: it is one of f64, for
-    f64 in parts, the last of which rounds.
+    """x * 2^exponent. The power of a whole exponent may be out of range where the result is not, which matters for
+    floats: it is one of f64, for f64 in parts, the last of which rounds.
     """
     t, dtype = call.type, opmath(call.type.dtype)
-    if not isinstance(exponent, Value) or exponent.is_float:
+    if not isinstance(exponent, Value) or exponent.is_float or (isinstance(x, Value) and not x.is_float):
         y, n = (fit(call.b, v, "Tensor", t, dtype) for v in (x, exponent))
         return y * n.unary(prims.Exp2Op.make)
     y, n = (fit(call.b, v, "Tensor", t, "f64") for v in (x, exponent))

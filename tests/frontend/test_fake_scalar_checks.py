@@ -38,6 +38,7 @@ PROGRAMS: dict[str, Callable[[Tensor, Any], Tensor]] = {
     "part of a tensor": lambda x, v: torch.cat([x.narrow(0, 0, 1).clone().fill_(v), x]),
     "alpha": lambda x, v: torch.add(x, x, alpha=v),
     "addcmul": lambda x, v: torch.addcmul(x, x, x, value=v),
+    "addcmul in place": lambda x, v: x.clone().addcmul_(x, x, value=v),
     "addmm": lambda x, v: torch.addmm(x, x[:, :2], x, alpha=v),
     "index_add": lambda x, v: x.index_add(0, INDEX, x, alpha=v),
     "threshold": lambda x, v: F.threshold(x, 1, v),
@@ -47,6 +48,8 @@ PROGRAMS: dict[str, Callable[[Tensor, Any], Tensor]] = {
 }
 OF_FLOATS: dict[str, Callable[[Tensor, Any], Tensor]] = {
     "lerp": lambda x, v: torch.lerp(x, x * 2, v),
+    "addcdiv": lambda x, v: torch.addcdiv(x, x, x + 1, value=v),
+    "addcdiv in place": lambda x, v: x.clone().addcdiv_(x, x + 1, value=v),
     "elu": F.elu,
     "leaky_relu": F.leaky_relu,
     "hardshrink": F.hardshrink,

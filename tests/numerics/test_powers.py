@@ -133,3 +133,13 @@ def test_complex_zeros_and_infinities(dtype: torch.dtype) -> None:
     for found, expected in zip(_compiled(powers, z), powers(z), strict=True):
         parts, wanted = torch.view_as_real(found), torch.view_as_real(expected)
         torch.testing.assert_close(parts, wanted, rtol=1e-5, atol=1e-4, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int32, torch.int64], ids=str)
+def test_whole_numbers_times_powers_of_two(dtype: torch.dtype) -> None:
+    """The power is one of f32, which is infinite where the product with 0 would not be; a power of truth is one."""
+    x = torch.tensor([[0], [1], [3]]).to(dtype)
+    for n in (torch.tensor([0, 2, 127, 128, -149, -150, 2**31, -(2**31) - 1, 2**40]), torch.tensor([True, False])):
+        torch._dynamo.reset()
+        compiled = torch.compile(torch.ldexp, backend="lamella", options={"strict": True})
+        _compare([compiled(x, n)], [torch.ldexp(x, n)], [0])
