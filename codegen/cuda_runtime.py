@@ -6,6 +6,7 @@ They run under the GIL. A launch takes little more than the driver's own call.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from functools import cache
 
 from .cache import cached_objects
@@ -23,8 +24,8 @@ SYMBOLS = (
 
 class KernelRecord(ctypes.Structure):
     """A kernel: the driver's function; threads, bytes of shared memory and of global memory for itself of a program;
-    the GPU; whether it waits itself for the launch before; and the record for buffers that begin anywhere, or what
-    makes it.
+    the GPU; how many bits each number has; whether it waits itself for the launch before; and the record for buffers
+    that begin anywhere, or what makes it.
     """
 
     _fields_ = [
@@ -34,7 +35,7 @@ class KernelRecord(ctypes.Structure):
         ("shared", ctypes.c_int),
         ("device", ctypes.c_int),
         ("buffers", ctypes.c_int),
-        ("narrow", ctypes.c_int),
+        ("bits", ctypes.c_char_p),
         ("overlaps", ctypes.c_int),
         ("scratch", ctypes.c_int64),
         ("other", ctypes.c_void_p),
@@ -42,9 +43,11 @@ class KernelRecord(ctypes.Structure):
     ]
 
 
-def kernel_record(driver: Driver, kernel: CompiledKernel, device: int, buffers: int, narrow: int) -> KernelRecord:
-    """The record of a kernel, loaded, whose first `buffers` arguments are addresses; with `narrow`, the others, sizes,
-    have 32 bits.
+def kernel_record(
+    driver: Driver, kernel: CompiledKernel, device: int, buffers: int, bits: Sequence[int]
+) -> KernelRecord:
+    """The record of a kernel, loaded, whose first `buffers` arguments are addresses; the others are numbers of so many
+    `bits`.
 
     It is for buffers that begin at multiples of ALIGNMENT; when others are met first, Python is called to make a
     record for these.
@@ -52,14 +55,14 @@ def kernel_record(driver: Driver, kernel: CompiledKernel, device: int, buffers: 
     function = driver.load(kernel, device)
     name, threads = kernel.name.encode(), 32 * kernel.warps
     record = KernelRecord(
-        function, name, threads, kernel.shared, device, buffers, narrow, kernel.overlaps, kernel.scratch
+        function, name, threads, kernel.shared, device, buffers, bytes(bits), kernel.overlaps, kernel.scratch
     )
     made: list[KernelRecord] = []
 
     def make_other() -> None:
         assert kernel.source is not None
         (other,) = driver.compile([for_any_address(kernel.source)], kernel.sm)
-        made.append(kernel_record(driver, other, device, 0, 0))
+        made.append(kernel_record(driver, other, device, 0, ()))
         record.other = ctypes.addressof(made[0])
 
     record.make_other = make_other
@@ -91,7 +94,7 @@ def _signed(word: int) -> int:
 
 
 TEXT = r"""
-%record = type { ptr, ptr, i32, i32, i32, i32, i32, i32, i64, ptr, ptr }    ; KernelRecord
+%record = type { ptr, ptr, i32, i32, i32, i32, ptr, i32, i64, ptr, ptr }    ; KernelRecord
 %config = type { i32, i32, i32, i32, i32, i32, i32, ptr, ptr, i32 }    ; CUlaunchConfig
 
 @PyExc_RuntimeError = external global ptr
@@ -102,6 +105,7 @@ TEXT = r"""
 @large = private constant [75 x i8] c"kernel %s: %lld x %lld x %lld programs are more than CUDA launches at once\00"
 
 declare ptr @PyErr_Format(ptr, ptr, ...)
+declare i64 @llvm.abs.i64(i64, i1)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare void @Py_DecRef(ptr)
 declare void @lamella_raise()
@@ -289,10 +293,9 @@ one:
   %i1 = add i64 %i, 1
   br label %each
 aligned:
-  %narrow_at = getelementptr %record, ptr %given, i64 0, i32 6
-  %narrow32 = load i32, ptr %narrow_at
-  %narrow = icmp ne i32 %narrow32, 0
-  br i1 %narrow, label %sizes, label %low_bits
+  %widths_at = getelementptr %record, ptr %given, i64 0, i32 6
+  %widths = load ptr, ptr %widths_at
+  br label %sizes
 sizes:
   %j = phi i64 [ %buffers, %aligned ], [ %j1, %size_one ]
   %all = phi i64 [ 0, %aligned ], [ %all1, %size_one ]
@@ -302,7 +305,13 @@ size_one:
   %s_at = getelementptr ptr, ptr %arguments, i64 %j
   %s = load ptr, ptr %s_at
   %number = load i64, ptr %s
-  %all1 = or i64 %all, %number
+  %k = sub i64 %j, %buffers
+  %width_at = getelementptr i8, ptr %widths, i64 %k
+  %width = load i8, ptr %width_at
+  %narrow = icmp eq i8 %width, 32
+  %magnitude = call i64 @llvm.abs.i64(i64 %number, i1 false)
+  %checked = select i1 %narrow, i64 %magnitude, i64 0
+  %all1 = or i64 %all, %checked
   %j1 = add i64 %j, 1
   br label %sizes
 sizes_end:

@@ -55,13 +55,13 @@ class ExpressionSpec:
 @dataclass(frozen=True)
 class GpuKernel:
     """A kernel that the program launches: its symbol, the number of the GPU, how many of its arguments are buffers,
-    whether the others are 32-bit, and the code.
+    how many bits each of the others has, and the code.
     """
 
     symbol: str
     device: int
     buffers: int
-    narrow: int
+    bits: tuple[int, ...]
     code: CompiledKernel
 
 

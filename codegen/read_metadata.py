@@ -32,11 +32,10 @@ def metadata(module: ModuleOp, kernels: Mapping[str, CompiledKernel] | None = No
     if "lamella.kernels" not in module.attributes:
         return Metadata(arguments, objects, uploads=uploads)
     words = _array(module, "lamella.kernels")
-    names = [name.data for name in words[::4]]
-    numbers = (tuple(n.value.data for n in words[i + 1 : i + 4]) for i in range(0, len(words), 4))
     used = (
-        GpuKernel(name, device, buffers, narrow, (kernels or {})[name])
-        for name, (device, buffers, narrow) in zip(names, numbers, strict=True)
+        GpuKernel(name.data, device.value.data, buffers.value.data, tuple(n.value.data for n in bits), found[name.data])
+        for found in (kernels or {},)
+        for name, device, buffers, bits in (words[i : i + 4] for i in range(0, len(words), 4))
     )
     return Metadata(arguments, objects, tuple(used), uploads)
 

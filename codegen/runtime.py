@@ -125,7 +125,7 @@ def gpu_imports(kernels: Sequence[GpuKernel]) -> tuple[Mapping[str, int], Sequen
 
     cuda = driver()
     functions = load_cuda(cuda)
-    records = {k.symbol: kernel_record(cuda, k.code, k.device, k.buffers, k.narrow) for k in kernels}
+    records = {k.symbol: kernel_record(cuda, k.code, k.device, k.buffers, k.bits) for k in kernels}
     addresses = {f"{symbol}.kernel": ctypes.addressof(record) for symbol, record in records.items()}
     return ChainMap(addresses, functions.addresses, cuda.imports), (functions, *records.values())  # pyright: ignore
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, IntegerAttr, ModuleOp, StringAttr, i32, i64
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, IntegerAttr, IntegerType, ModuleOp, StringAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import expr, host
@@ -94,20 +94,20 @@ class GpuKernels:
 
     def __init__(self, module: ModuleOp) -> None:
         self.grids: dict[str, tuple[IndexAttr, IndexAttr]] = {}
-        self.narrow: set[str] = set()
-        """Those that take sizes of 32 bits."""
+        self.bits: dict[str, tuple[int, ...]] = {}
+        """Of each function, how many bits its numbers have, in order."""
         self.segments: dict[str, Segments] = {}
         """Those that have a function for several launches at once."""
         for op in module.ops:
             if GRID in op.attributes:
                 name = cast(StringAttr, op.properties["sym_name"]).data
+                types = cast(FunctionType, op.properties["function_type"]).inputs.data
+                self.bits[name] = tuple(t.width.data for t in types if isinstance(t, IntegerType))
                 if isinstance(several := op.attributes.get(SEGMENTS), IntegerAttr):
                     name = name.removesuffix("_together")
                     places = (cast("IntegerAttr[Any]", n) for n in cast(ArrayAttr[Any], op.attributes[PLACES]))
                     self.segments[name] = Segments(several.value.data, tuple(n.value.data for n in places))
                 self.grids[name] = cast(Any, (op.attributes[GRID], op.attributes[SIZES]))
-                if i32 in cast(FunctionType, op.properties["function_type"]).inputs.data:
-                    self.narrow.add(name)
 
     def __contains__(self, name: str) -> bool:
         return name in self.grids
@@ -127,8 +127,8 @@ class Gpus:
         self.kernels = kernels
         launches = [op for op in host.launches(ops) if op.callee in kernels]
         self.devices = list(dict.fromkeys(launch_device(op) for op in launches))
-        self.used: dict[str, tuple[int, int, int]] = {}
-        """The kernels, each with its GPU, the number of its buffers, and whether its sizes have 32 bits."""
+        self.used: dict[str, tuple[int, int, tuple[int, ...]]] = {}
+        """The functions, each with its GPU, the number of its buffers, and how many bits its numbers have."""
         self.places = SCRATCH_POINTERS
         """Arguments that a launch has at most."""
         for op in launches:
@@ -137,7 +137,7 @@ class Gpus:
             if several is not None:
                 buffers = several.count * several.own + several.common
                 numbers = several.count * (numbers + 1)
-            self.used[name] = (launch_device(op), buffers, int(op.callee in kernels.narrow))
+            self.used[name] = (launch_device(op), buffers, kernels.bits[name])
             self.places = max(self.places, buffers + numbers + SCRATCH_POINTERS)
         self.streams: dict[int, SSAValue] = {}
         self.current: int | None = None
@@ -225,12 +225,12 @@ class Gpus:
         frame.checked("lamella_cuda_launch", kernel, self.streams[device], self.arguments, count, *programs)
 
     def table(self) -> list[Attribute]:
-        """Name and numbers of each kernel, in turn."""
-        return [
-            a
-            for name, numbers in self.used.items()
-            for a in (StringAttr(name), *(IntegerAttr(n, i64) for n in numbers))
-        ]
+        """Of each function in turn, its name, its GPU, the number of its buffers, and the bits of its numbers."""
+        found: list[Attribute] = []
+        for name, (device, buffers, bits) in self.used.items():
+            numbers = ArrayAttr([IntegerAttr(n, i64) for n in bits])
+            found += [StringAttr(name), IntegerAttr(device, i64), IntegerAttr(buffers, i64), numbers]
+        return found
 
 
 def launch_device(op: host.LaunchOp) -> int:

@@ -7,7 +7,8 @@ number of programs, over the kernel's sizes), `lamella.sizes` (these), `lamella.
 `lamella.registers` (of a thread at most, where that is said), `lamella.messages` and, where it is not the first one,
 `lamella.device`. Kernels of other devices are left.
 
-Buffers begin at multiples of 16 bytes and each has at most 2**31 - 1 elements along a size that is one symbol.
+Buffers begin at multiples of 16 bytes and each has at most 2**31 - 1 elements along a size that is one symbol. Sizes
+are i32; a symbol that is any integer and only computed with is i64.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from xdsl.passes import ModulePass
 from ..dialects import expr, tt
 from ..dialects.expr import Dim
 from ..dialects.host import LaunchOp, TogetherOp
-from ..dialects.loop import IndexAttr, KernelOp, LoopDim, StoreOp, body_ops
+from ..dialects.loop import IndexAttr, IndexOp, KernelOp, LoopDim, StoreOp, body_ops, op_symbols
+from ..dialects.symbol_kinds import SIGNED, symbol_kind
 from ..dialects.tensor import TensorType
 from .address import multiple_of
 from .host_devices import PLACES, SEGMENTS, Segments, gpu_index, on_gpu
@@ -108,7 +110,9 @@ def triton_function(kernel: KernelOp, segments: Segments | None = None) -> tt.Fu
     numbers = times * len(sizes) + (times if segments is not None else 0)
     known: dict[str, Attribute] = {} if UNALIGNED in kernel.attributes else {"tt.divisibility": _ALIGNED}
     facts = [*[known] * len(pointers), *[dict[str, Attribute]()] * numbers]
-    function = tt.FuncOp.make(name, [*pointers, *[i32] * numbers], arg_attrs=facts, location=kernel.location)
+    wide = _numbers(kernel)
+    words = [*[i64 if s in wide else i32 for s in sizes] * times, *[i32] * (numbers - times * len(sizes))]
+    function = tt.FuncOp.make(name, [*pointers, *words], arg_attrs=facts, location=kernel.location)
     entry = function.body.block
     for hint, new in zip(hints + [s.name for s in sizes] * times, entry.args, strict=False):
         new.name_hint = hint
@@ -119,7 +123,8 @@ def triton_function(kernel: KernelOp, segments: Segments | None = None) -> tt.Fu
         *given, start = _segment(b, entry.args, segments, len(sizes))
         function.attributes[SEGMENTS] = IntegerAttr(times, i64)
         function.attributes[PLACES] = ArrayAttr(IntegerAttr(n, i64) for n in segments.places)
-    env = {s: Place(Number(v, MOST)) for s, v in zip(sizes, given[len(arguments) :], strict=True)}
+    words = zip(sizes, given[len(arguments) :], strict=True)
+    env = {s: Place(Number(v, MOST if v.type == i32 else 2**63 - 1)) for s, v in words}
     body = KernelBody(b, dict(zip(arguments, given, strict=False)), env)
     warps = cast("IntegerAttr[Any]", kernel.attributes.get("warps", IntegerAttr(4, i64)))
     stores = [o for o in body_ops(kernel.body) if isinstance(o, StoreOp)]
@@ -143,6 +148,15 @@ def triton_function(kernel: KernelOp, segments: Segments | None = None) -> tt.Fu
     if body.messages:
         function.attributes["lamella.messages"] = ArrayAttr(StringAttr(m) for m in body.messages)
     return function
+
+
+def _numbers(kernel: KernelOp) -> set[sympy.Symbol]:
+    """Those of the sizes that may be any integers and are computed with, and say of nothing where it lies."""
+    types = [cast(TensorType, a.type) for a in kernel.body.block.args]
+    bounds = [*(d for t in types for d in (*t.shape, *t.strides)), *(e for d in kernel.grid for e in (d.lo, d.hi))]
+    places = {s.name for e in bounds for s in expr.symbols(e)}
+    places |= {name for o in body_ops(kernel.body) if not isinstance(o, IndexOp) for name in op_symbols(o)}
+    return {s for s in kernel.sizes if symbol_kind(s.name) in SIGNED and s.name not in places}
 
 
 def _program(b: TtBuilder) -> SSAValue:

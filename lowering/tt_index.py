@@ -251,7 +251,8 @@ class Index:
             assert lane is not None
             if lane.bound < MOST:
                 limit = self._cut(gap, lane.bound + 1)
-                return self.b.compare(_INTEGER[name if y_lane is None else _SWAPPED[name]], self.ssa(lane), limit)
+                predicate = _INTEGER[name if y_lane is None else _SWAPPED[name]]
+                return self.b.compare(predicate, self.ssa(lane, i32), limit)
         type = self._type((left, right), max(left.bound, right.bound))
         return self.b.compare(_INTEGER[name], self.ssa(left, type), self.ssa(right, type))
 

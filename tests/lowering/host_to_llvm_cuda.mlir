@@ -1,7 +1,7 @@
 // RUN: lamella-opt %s -p host-to-llvm | filecheck %s
 // What is checked: a program on two GPUs: its arguments, guard and streams, memory, launches with their grid, and the way out.
 
-// CHECK: builtin.module attributes {lamella.objects = [], lamella.arguments = ["x", !sym.t<[s7, 4], f32, device=cuda:0>, "y", !sym.t<[4], f32, device=cuda:1>], lamella.kernels = ["double", 0 : i64, 2 : i64, 1 : i64, "double_there", 1 : i64, 2 : i64, 0 : i64]}
+// CHECK: builtin.module attributes {lamella.objects = [], lamella.arguments = ["x", !sym.t<[s7, 4], f32, device=cuda:0>, "y", !sym.t<[4], f32, device=cuda:1>], lamella.kernels = ["double", 0 : i64, 2 : i64, [32 : i64], "double_there", 1 : i64, 2 : i64, []]}
 tt.func public @double(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) attributes {lamella.grid = #loop.index<[floordiv(s0 + 127, 128)]>, lamella.sizes = #loop.index<[s0]>} {
   tt.return
 }

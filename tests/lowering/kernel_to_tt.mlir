@@ -216,3 +216,33 @@ builtin.module {
 // CHECK: %[[NONE:.*]] = arith.mulf %[[SQUARE]], %{{.*}}
 // CHECK: %[[ZERO:.*]] = arith.addf %[[NONE]], %{{.*}}
 // CHECK: tt.store %{{.*}}, %[[ZERO]]
+
+// -----
+
+// A remainder of what may not fit an i32 is made one before it is compared with a limit that is.
+builtin.module {
+  loop.kernel @below(%x: !sym.t<[s0, s1], f32, device=cuda:0>) outs(%y: !sym.t<[4], f32, device=cuda:0>) sizes [s0, s1] grid [d0 = 4] attributes {tile = {d0 = 4 : i64}, warps = 1 : i64} {
+    %0 = loop.load %x[0, 0] mask [lt(mod(s0*s1*d0, 5), s0*s1)] : !sym.t<[s0, s1], f32, device=cuda:0>
+    loop.store %0, %y[d0] : !sym.t<[4], f32, device=cuda:0>
+    loop.end
+  }
+}
+// CHECK-LABEL: tt.func public @below
+// CHECK: %[[LIMIT:.*]] = arith.trunci %{{.*}} : i64 to i32
+// CHECK: %[[LIMITS:.*]] = tt.splat %[[LIMIT]] : i32 -> tensor<4xi32>
+// CHECK: arith.cmpi slt, %{{.*}}, %[[LIMITS]] : tensor<4xi32>
+
+// -----
+
+// Any integer that is only computed with has 64 bits; one that says where something lies has 32, as sizes.
+builtin.module {
+  loop.kernel @numbers(%x: !sym.t<[s0], f64, device=cuda:0>) outs(%y: !sym.t<[s0], f64, device=cuda:0>) sizes [s0, n0, n1] grid [d0 = s0] attributes {tile = {d0 = 256 : i64}, warps = 2 : i64} {
+    %0 = loop.load %x[mod(d0 + n1, s0)] : !sym.t<[s0], f64, device=cuda:0>
+    %1 = loop.index [n0 * n1]
+    %2 = arith.sitofp %1 : i64 to f64
+    %3 = arith.addf %0, %2 : f64
+    loop.store %3, %y[d0] : !sym.t<[s0], f64, device=cuda:0>
+    loop.end
+  }
+}
+// CHECK: tt.func public @numbers({{.*}}, %s0: i32, %n0: i64, %n1: i32)
