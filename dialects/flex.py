@@ -52,7 +52,16 @@ class Sizes:
 
 
 class Flex(FlowOp):
-    """What both ops have: their first arguments, `TENSORS` and the scale, and what the regions take."""
+    """What both ops have: their first arguments, `TENSORS` and the scale, and what the regions take. These
+    stand in each, in order: what a class inherits comes after its own.
+    """
+
+    arguments = prop_def(Literal)
+    inputs = var_operand_def()
+    blocks = prop_def(Literal)
+    score = prop_def(Literal)
+    mask = prop_def(Literal)
+    res = var_result_def()
 
     COUNTS: ClassVar[tuple[str, ...]] = ("blocks", "score", "mask")
     TENSORS: ClassVar[tuple[str, ...]] = ("query", "key", "value")
@@ -158,12 +167,6 @@ class AttentionOp(Flex):
     """
 
     name = "flex.attention"
-    arguments = prop_def(Literal)
-    inputs = var_operand_def()
-    blocks = prop_def(Literal)
-    score = prop_def(Literal)
-    mask = prop_def(Literal)
-    res = var_result_def()
     score_mod = region_def("single_block")
     mask_mod = region_def("single_block")
     traits = traits_def()
@@ -185,12 +188,6 @@ class AttentionBackwardOp(Flex):
     """
 
     name = "flex.attention_backward"
-    arguments = prop_def(Literal)
-    inputs = var_operand_def()
-    blocks = prop_def(Literal)
-    score = prop_def(Literal)
-    mask = prop_def(Literal)
-    res = var_result_def()
     score_mod = region_def("single_block")
     mask_mod = region_def("single_block")
     joint = region_def("single_block")

@@ -69,6 +69,22 @@ def _rms_norm(x: Value, count: int, weight: Value | None, eps: float | None) -> 
     return _affine(x * rstd, weight, None), rstd
 
 
+def _gradient(g: Value, n: Value, rstd: Value, over: Sequence[int], *, centred: bool = True) -> Value:
+    """Of x, where n = (x - mean) * rstd over some dims has the gradient g: rstd * (g - mean(g) - n * mean(g * n)); no
+    mean is subtracted where that of x is not.
+    """
+    mean_g = g.reduce("sum", over, keepdim=True) if centred else None
+    mean_gn = (g * n).reduce("sum", over, keepdim=True)
+    count = g.count(over)
+    if mean_g is not None:
+        g = g - mean_g / mean_g.full(count)
+    return rstd * (g - n * (mean_gn / mean_gn.full(count)))
+
+
+def _summed(x: Value, over: Sequence[int]) -> Value:
+    return x.reduce("sum", over) if over else x
+
+
 @rule("aten.native_layer_norm_backward")
 def native_layer_norm_backward(
     call: Call,
@@ -81,23 +97,20 @@ def native_layer_norm_backward(
     bias: Value | None,
     wanted: Sequence[bool],
 ) -> tuple[Value | None, ...]:
-    """rstd * (g - mean(g) - n * mean(g * n)), n = (x - mean) * rstd, g = grad * weight; sum(grad * n); sum(grad)."""
+    """The gradients of x, of the weight, sum(grad * n), and of the bias, sum(grad)."""
     grad, x = grad.opmath(), x.opmath()
     outer = range(x.rank - len(shape))
     inner = range(x.rank - len(shape), x.rank)
     rstd = rstd.to(x.dtype)
     n = (x - mean.to(x.dtype)) * rstd
     g = _affine(grad, weight, None)
-    count = x.count(inner)
     results: list[Value | None] = [None, None, None]
     if wanted[0]:
-        mean_g = g.reduce("sum", inner, keepdim=True)
-        mean_gn = (g * n).reduce("sum", inner, keepdim=True)
-        results[0] = rstd * (g - mean_g / mean_g.full(count) - n * (mean_gn / mean_gn.full(count)))
+        results[0] = _gradient(g, n, rstd, inner)
     if wanted[1]:
-        results[1] = (grad * n).reduce("sum", outer) if outer else grad * n
+        results[1] = _summed(grad * n, outer)
     if wanted[2]:
-        results[2] = grad.reduce("sum", outer) if outer else grad
+        results[2] = _summed(grad, outer)
     return tuple(results)
 
 
@@ -111,7 +124,7 @@ def fused_rms_norm_backward(
     weight: Value | None,
     wanted: Sequence[bool],
 ) -> tuple[Value | None, ...]:
-    """With n = x * rstd and g = grad * weight: rstd * (g - n * mean(g * n)); sum(grad * n)."""
+    """The gradients of x, and of the weight, sum(grad * n) with n = x * rstd."""
     grad, x = grad.opmath(), x.opmath()
     outer = range(x.rank - len(shape))
     inner = range(x.rank - len(shape), x.rank)
@@ -119,11 +132,9 @@ def fused_rms_norm_backward(
     n = x * rstd
     results: list[Value | None] = [None, None]
     if wanted[0]:
-        g = _affine(grad, weight, None)
-        mean_gn = (g * n).reduce("sum", inner, keepdim=True)
-        results[0] = rstd * (g - n * (mean_gn / mean_gn.full(x.count(inner))))
+        results[0] = _gradient(_affine(grad, weight, None), n, rstd, inner, centred=False)
     if wanted[1] and weight is not None:
-        results[1] = (grad * n).reduce("sum", outer) if outer else grad * n
+        results[1] = _summed(grad * n, outer)
     return tuple(results)
 
 
@@ -199,13 +210,9 @@ def native_group_norm_backward(
     results: list[Value | None] = [None, None, None]
     if wanted[0]:
         gw = g if weight is None else g * _per_channel(weight.to(y.dtype), groups, y.rank)
-        count = y.count(ones)
-        mean_g = gw.reduce("sum", ones, keepdim=True)
-        mean_gn = (gw * normal).reduce("sum", ones, keepdim=True)
-        dx = rstd * (gw - mean_g / mean_g.full(count) - normal * (mean_gn / mean_gn.full(count)))
-        results[0] = dx.reshape(x.shape)
+        results[0] = _gradient(gw, normal, rstd, ones).reshape(x.shape)
     if wanted[1]:
-        results[1] = (g * normal).reduce("sum", positions).reshape([c])
+        results[1] = _summed(g * normal, positions).reshape([c])
     if wanted[2]:
-        results[2] = g.reduce("sum", positions).reshape([c])
+        results[2] = _summed(g, positions).reshape([c])
     return tuple(results)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
-from xdsl.ir import SSAValue
+from collections.abc import Sequence
 
 from ..dialects import expr
-from .fuse_graph import Node, Read
+from .fuse_axes import Edge, alike, edges, named
 from .fuse_index import point_of
 from .fuse_plan import Axis, Group
 from .fuse_turns import common_turns, merge_in_turn
@@ -21,8 +18,8 @@ def merge_groups(a: Group, b: Group) -> Group | None:
 
 def _merge(a: Group, b: Group) -> Group | None:
     """The group of both, axes of `b` that iterate with axes of `a` named alike."""
-    edges = [*_edges(a, b), *_edges(b, a)]
-    shared = _unify(a, b, edges)
+    reads = edges(a, b)
+    shared = _unify(a, b, reads)
     fresh = max(a.extents, default=-1) + 1
     rename: dict[Axis, Axis] = {}
     for axis in b.extents:
@@ -37,7 +34,7 @@ def _merge(a: Group, b: Group) -> Group | None:
     alone = single - (a.extents.keys() & {rename[x] for x in b.extents})
     grid = [x for x in a.grid if x in theirs or x in alone]
     grid += [x for x in theirs if x in alone]
-    for n, p, read in edges:
+    for n, p, read in reads:
         point = point_of(n, p, read)
         if point is None:
             return None
@@ -51,19 +48,13 @@ def _merge(a: Group, b: Group) -> Group | None:
     if turns is None or (turns and {*grid} != {*(a.grid if a.turns else theirs)}):
         return None
     merged = Group(members, axes, extents, tuple(grid), turns)
-    if turns and any(merged.adds_up(p) for _, p, _ in edges):
+    if turns and any(merged.adds_up(p) for _, p, _ in reads):
         return None  # it is there when all rows have had their turn
-    return merged if _ordered(merged, a, b, bool(edges)) else None
+    return merged if _ordered(merged, a, b, bool(reads)) else None
 
 
-def _edges(a: Group, b: Group) -> Iterable[tuple[Node, Node, Read]]:
-    """(reader, producer, read) for what `b` reads of `a`."""
-    produced = {r: n for n in a.members for r in n.results}
-    return [(n, produced[r.source], r) for n in b.members for r in n.reads if r.source in produced]
-
-
-def _unify(a: Group, b: Group, edges: list[tuple[Node, Node, Read]]) -> dict[Axis, Axis]:
-    """Axes of `b` that may iterate with axes of `a`: along edges first, then where both read one tensor alike."""
+def _unify(a: Group, b: Group, reads: Sequence[Edge]) -> dict[Axis, Axis]:
+    """Axes of `b` that may iterate with axes of `a`."""
     shared: dict[Axis, Axis] = {}
     taken: set[Axis] = set()
 
@@ -75,7 +66,7 @@ def _unify(a: Group, b: Group, edges: list[tuple[Node, Node, Read]]) -> dict[Axi
             return
         if p.lo != 0:
             # parts: the dims that count them go together first
-            xs, ys = dict(_axes(a, owner)), dict(_axes(b, other))
+            xs, ys = named(a, owner), named(b, other)
             counting = [s for s in expr.symbols(p.lo) if s in xs and s in ys]
             for s in counting:
                 propose(xs[s], ys[s])
@@ -84,32 +75,9 @@ def _unify(a: Group, b: Group, edges: list[tuple[Node, Node, Read]]) -> dict[Axi
         shared[y] = x
         taken.add(x)
 
-    for n, p, read in edges:
-        point = point_of(n, p, read)
-        producer, reader = (a, b) if n in b.axes else (b, a)
-        reading = {d.symbol: x for d, x in zip(n.domain, reader.axes[n], strict=True)}
-        for d, x in zip(p.dims, producer.axes[p], strict=False):
-            y = reading.get(point[d.symbol]) if point is not None else None  # pyright: ignore[reportArgumentType]
-            if y is not None:
-                propose(*((x, y) if producer is a else (y, x)))
-    first: dict[SSAValue, tuple[Node, Read]] = {}
-    for n in a.members:
-        for r in n.reads:
-            first.setdefault(r.source, (n, r))
-    for n in b.members:
-        mine = {d.symbol: y for d, y in zip(n.domain, b.axes[n], strict=True)}
-        for r in n.reads:
-            if r.source in first:
-                m, s = first[r.source]
-                theirs = {d.symbol: x for d, x in zip(m.domain, a.axes[m], strict=True)}
-                for e, f in zip(s.index, r.index, strict=True):
-                    if e in theirs and f in mine:
-                        propose(theirs[e], mine[f])  # pyright: ignore[reportArgumentType]
+    for x, y in alike(a, b, reads):
+        propose(x, y)
     return shared
-
-
-def _axes(g: Group, n: Node) -> Iterable[tuple[Any, Axis]]:
-    return ((d.symbol, x) for d, x in zip(n.domain, g.axes[n], strict=True))
 
 
 def _ordered(merged: Group, a: Group, b: Group, connected: bool) -> bool:

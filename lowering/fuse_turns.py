@@ -8,15 +8,15 @@ sums of columns in a buffer. So a tensor is read once for the gradients of a lay
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 import sympy
-from xdsl.ir import SSAValue
 
 from ..dialects import expr
 from ..dialects.expr import Dim
 from ..dialects.loop import LoopDim
-from .fuse_graph import Node, Read, tensor_type
+from .fuse_axes import Edge, alike, edges, named
+from .fuse_graph import Node, tensor_type
 from .fuse_index import point_of
 from .fuse_plan import Axis, Group
 
@@ -30,10 +30,10 @@ def merge_in_turn(a: Group, b: Group) -> Group | None:
     if strip is None or a.turns or any(n.scan is not None or n.asserts for n in (*a.members, *b.members)):
         return None
     counting, rows = strip
-    edges = [*_edges(a, b), *_edges(b, a)]
-    if any(p in b.axes and (b.adds_up(p) or not b.turns) for _, p, _ in edges):
+    reads = edges(a, b)
+    if any(p in b.axes and (b.adds_up(p) or not b.turns) for _, p, _ in reads):
         return None  # what is added up is there when all rows have had their turn
-    same = _alike(a, b, edges)  # axes of `a`: those of `b`
+    same = _same(a, b, reads)  # axes of `a`: those of `b`
     mine = {y: x for x, y in same.items()}
     if not all(y in mine and mine[y] in a.grid and _covers(b, y, a.extents[mine[y]][0]) for y in rows):
         return None
@@ -48,7 +48,7 @@ def merge_in_turn(a: Group, b: Group) -> Group | None:
     merged = Group(members, axes, extents, tuple(x for x in b.grid if x in counting), turns)
     if not all(_takes_turns(merged, n) for n in a.members):
         return None
-    for n, p, read in edges:
+    for n, p, read in reads:
         point = point_of(n, p, read)
         if point is None:
             return None
@@ -87,8 +87,8 @@ def _strip(g: Group) -> tuple[frozenset[Axis], tuple[Axis, ...]] | None:
     counting: set[Axis] = set()
     for y in rows:
         d, owner = g.extents[y]
-        named = {s.symbol: x for s, x in zip(owner.domain, g.axes[owner], strict=True)}
-        counting |= {named[s] for s in expr.symbols(d.lo) if s in named}
+        own = named(g, owner)
+        counting |= {own[s] for s in expr.symbols(d.lo) if s in own}
     return (frozenset(counting), rows) if counting and counting <= set(g.grid) else None
 
 
@@ -97,50 +97,19 @@ def _covers(g: Group, y: Axis, whole: LoopDim) -> bool:
     d, owner = g.extents[y]
     if d.lo == 0 or whole.lo != 0:
         return d.lo == whole.lo and d.hi == whole.hi
-    named = {s.symbol: x for s, x in zip(owner.domain, g.axes[owner], strict=True)}
-    (counting,) = (x for s, x in named.items() if s in expr.symbols(d.lo))
+    (counting,) = (x for s, x in named(g, owner).items() if s in expr.symbols(d.lo))
     if isinstance(d.hi, sympy.Min):
         return any(expr.normal(bound) == whole.hi for bound in d.hi.args)
     covered: Dim = expr.normal(g.extent(counting) * d.extent)  # pyright: ignore[reportOperatorIssue]
     return covered == whole.hi
 
 
-def _edges(a: Group, b: Group) -> Iterable[tuple[Node, Node, Read]]:
-    produced = {r: n for n in a.members for r in n.results}
-    return [(n, produced[r.source], r) for n in b.members for r in n.reads if r.source in produced]
-
-
-def _alike(a: Group, b: Group, edges: Iterable[tuple[Node, Node, Read]]) -> dict[Axis, Axis]:
-    """Axes of `a` that run along the same dim of a tensor as axes of `b`: along edges first, then of what both read."""
+def _same(a: Group, b: Group, reads: Sequence[Edge]) -> dict[Axis, Axis]:
+    """Axes of `a` that run along the same dim of a tensor as axes of `b`, whose strips are all of it."""
     same: dict[Axis, Axis] = {}
-
-    def propose(x: Axis | None, y: Axis | None) -> None:
-        if x is None or y is None or x in same or y in same.values():
-            return
-        if _covers(b, y, a.extents[x][0]):
+    for x, y in alike(a, b, reads):
+        if x not in same and y not in same.values() and _covers(b, y, a.extents[x][0]):
             same[x] = y
-
-    def symbols(g: Group, n: Node) -> dict[object, Axis]:
-        return {d.symbol: x for d, x in zip(n.domain, g.axes[n], strict=True)}
-
-    for n, p, read in edges:
-        point = point_of(n, p, read)
-        reader, producer = (b, a) if n in b.axes else (a, b)
-        for d, x in zip(p.dims, producer.axes[p], strict=False):
-            y = symbols(reader, n).get(point[d.symbol]) if point is not None else None
-            propose(*((x, y) if producer is a else (y, x)))
-    first: dict[SSAValue, tuple[Node, Read]] = {}
-    for n in a.members:
-        for r in n.reads:
-            first.setdefault(r.source, (n, r))
-    for n in b.members:
-        theirs = symbols(b, n)
-        for r in n.reads:
-            if r.source in first:
-                m, s = first[r.source]
-                mine = symbols(a, m)
-                for e, f in zip(s.index, r.index, strict=True):
-                    propose(mine.get(e), theirs.get(f))
     return same
 
 

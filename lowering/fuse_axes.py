@@ -1,0 +1,57 @@
+"""Axes of two groups that run along the same: what one reads of the other, and what both read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from .fuse_graph import Node, Read
+from .fuse_index import point_of
+from .fuse_plan import Axis, Group
+
+Edge = tuple[Node, Node, Read]
+"""A reader, a producer, and what is read."""
+
+
+def edges(a: Group, b: Group) -> list[Edge]:
+    """What `b` reads of `a`, then what `a` reads of `b`."""
+    return [*_read(a, b), *_read(b, a)]
+
+
+def _read(a: Group, b: Group) -> Iterator[Edge]:
+    produced = {r: n for n in a.members for r in n.results}
+    return ((n, produced[r.source], r) for n in b.members for r in n.reads if r.source in produced)
+
+
+def named(g: Group, n: Node) -> dict[Any, Axis]:
+    """The axes of a member by the symbols of its domain."""
+    return {d.symbol: x for d, x in zip(n.domain, g.axes[n], strict=True)}
+
+
+def alike(a: Group, b: Group, edges: Sequence[Edge]) -> Iterator[tuple[Axis, Axis]]:
+    """Axes of `a`, each with one of `b` along the same dim of a tensor: along edges first, then where both read one."""
+    for n, p, read in edges:
+        point = point_of(n, p, read)
+        if point is None:
+            continue
+        producer, reader = (a, b) if n in b.axes else (b, a)
+        reading = named(reader, n)
+        for d, x in zip(p.dims, producer.axes[p], strict=False):
+            y = reading.get(point[d.symbol])
+            if y is not None:
+                yield (x, y) if producer is a else (y, x)
+    first: dict[SSAValue, tuple[Node, Read]] = {}
+    for n in a.members:
+        for r in n.reads:
+            first.setdefault(r.source, (n, r))
+    for n in b.members:
+        mine = named(b, n)
+        for r in n.reads:
+            if r.source in first:
+                m, s = first[r.source]
+                theirs = named(a, m)
+                for e, f in zip(s.index, r.index, strict=True):
+                    if e in theirs and f in mine:
+                        yield theirs[e], mine[f]
