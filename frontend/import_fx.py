@@ -37,12 +37,13 @@ from ..dialects import expr
 from ..dialects.aten import AtenOp, op_class
 from ..dialects.literal import HOLE, Value
 from ..dialects.schema import normalize, symbolic
-from ..dialects.tensor import SymType, TensorType
+from ..dialects.tensor import SymType
 from .bindings import bindings
 from .expand_hops import expanded
 from .graph_parts import UnsupportedGraph, held_constants, parts_of
 from .import_flow import Function, add_flow
 from .import_known import UNBACKED, add_known_item, add_known_sizes, check_item
+from .import_outputs import add_return
 from .import_storage import OF_STORAGE, of_storage
 from .locations import location
 from .outputs import Output, OutputRecipe
@@ -109,7 +110,7 @@ class Importer:
         self.add_arguments([*placeholders, *self.constants])
         for node in parts.calls:
             self.add_call(node)
-        results, outputs = self.add_return(parts.output)
+        results, outputs = add_return(self, parts.output)
         self.check_symbols()
         attributes = [self.argument_attributes(n, a) for n, a in zip(self.env, self.block.args, strict=False)]
         function = func.FuncOp(
@@ -313,68 +314,6 @@ class Importer:
         for symbol in self.types.symbols - known:
             if not symbol.name.startswith(UNBACKED):
                 raise UnsupportedGraph(f"no input has {symbol.name} as its value, a size or a stride")
-
-    def add_return(self, node: Node) -> tuple[list[SSAValue], list[Output]]:
-        results: list[SSAValue] = []
-        outputs: list[Output] = []
-        whole: dict[tuple[SSAValue, Attribute], int] = {}
-        """Of each memory, the first result of a type."""
-        first: dict[SSAValue, int] = {}
-        """Of each memory that no argument has, the first result."""
-        values = node.args[0]
-        for value in values if isinstance(values, (list, tuple)) else (values,):
-            bound = self.env[value] if isinstance(value, Node) else normalize(value)
-            if isinstance(bound, BlockArgument) and isinstance(bound.type, (SymType, NoneType)):
-                outputs.append(Output.argument(bound.index))
-            elif isinstance(bound, SSAValue) and not isinstance(bound.type, NoneType):
-                root, at = self.root.get(bound, bound), len(results)
-                before = whole.setdefault((root, bound.type), at)
-                beside = at if isinstance(root, BlockArgument) else first.setdefault(root, at)
-                again = before < at and results[before] is not bound
-                shared = beside if beside < at else None
-                outputs.append(Output.seen_again(at, before, shared) if again else Output.result(at, shared))
-                results.append(bound)
-            elif isinstance(bound, SSAValue) or bound is None:
-                outputs.append(Output.constant(None))
-            elif isinstance(bound, (bool, int, float, complex, str)):
-                outputs.append(Output.constant(bound))
-            elif isinstance(bound, sympy.Basic):
-                outputs.append(self.expression_output(bound, results))
-            else:
-                raise UnsupportedGraph(f"output {value} is not a tensor or number")
-        self.block.add_op(func.ReturnOp(*results))
-        return results, outputs
-
-    def expression_output(self, e: sympy.Basic, results: list[SSAValue]) -> Output:
-        """An output that is an expression over symbols; those which ops introduce are returned by the module too."""
-        known = bindings([a.type for a in self.block.args])
-        for i, result in enumerate(results):
-            if isinstance(result.type, TensorType):
-                for k, d in enumerate(result.type.shape):
-                    if isinstance(d, sympy.Symbol):
-                        known.setdefault(d, ("result size", i, k))
-        for symbol in sorted(expr.symbols(e), key=lambda s: s.name):
-            if symbol in known:
-                continue
-            scalar = self.scalars.get(symbol) or self.size_call(symbol)
-            if scalar is None or not isinstance(scalar.type, SymType) or scalar.type.expr != symbol:
-                raise UnsupportedGraph(f"output {expr.text(e)}: no argument or result gives {symbol.name}")
-            known[symbol] = ("result", len(results), 0)
-            results.append(scalar)
-        return Output.expression(e, known)
-
-    def size_call(self, symbol: sympy.Symbol) -> SSAValue | None:
-        """A size that only types say, as a value: a call that asks a tensor of that size."""
-        for value in self.env.values():
-            for tensor in value if isinstance(value, tuple) else (value,):
-                if not isinstance(tensor, SSAValue) or not isinstance(tensor.type, TensorType):
-                    continue
-                if symbol in tensor.type.shape:
-                    call = op_class(aten.sym_size.int)
-                    op = call.call([tensor, tensor.type.shape.index(symbol)], [SymType.get(symbol, "i64")])
-                    self.block.add_op(op)
-                    return op.results[0]
-        return None
 
     def argument_attributes(self, node: Node, argument: SSAValue) -> DictionaryAttr:
         attributes: dict[str, Attribute] = {}

@@ -37,7 +37,8 @@ from .rounded import rounded, softmax
 from .tile_contraction import TILED
 from .tile_extent import at_most
 from .tile_order import REVERSE
-from .tt_body import KernelBody, memory_element
+from .tt_access import memory_element
+from .tt_body import KernelBody
 from .tt_builder import TtBuilder
 from .tt_contraction import DESCRIPTORS, DOT
 from .tt_forms import UNALIGNED, body_in_forms

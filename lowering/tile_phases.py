@@ -18,7 +18,7 @@ from ..dialects.host import LaunchOp as HostLaunchOp
 from ..dialects.loop import DimsAttr, ForOp, KernelOp, StoreOp, body_ops
 from ..dialects.tensor import TensorType, is_float
 from .fuse_emit import drop_unused
-from .tt_body import atomic_kind
+from .tt_access import atomic_kind
 
 DETERMINISTIC = "deterministic"
 """The attribute of a kernel whose sums keep their order."""

@@ -33,7 +33,8 @@ from .tt_rounded import exp2_of_sum
 from .tt_scalar import ROUNDED, emit, same, widened
 
 if TYPE_CHECKING:
-    from .tt_body import Axis, KernelBody
+    from .tt_access import Axis
+    from .tt_body import KernelBody
 
 ATTENTION = "attention"
 """The attribute of a kernel whose products are attention."""

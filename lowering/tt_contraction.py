@@ -31,7 +31,8 @@ from .tt_loops import TileLoop
 from .tt_scalar import narrowed, same
 
 if TYPE_CHECKING:
-    from .tt_body import Axis, KernelBody
+    from .tt_access import Axis
+    from .tt_body import KernelBody
 
 DOT = "dot"
 """The attribute of a loop that is a product of tiles: how floats of 32 bits are multiplied, `ieee` or one of these."""
