@@ -1,6 +1,6 @@
 """README.md and docs/ARCHITECTURE.md show what happens: their programs run, and print what stands there.
 
-A block that begins with a line `file: NAME` becomes that file; Python files run, in order, in a folder of their own, and
+A block that begins with a line `file: NAME` becomes that file, with that line; Python files run, in order, in a folder of their own, and
 a `text` block after one is what it prints. In a `console` block, `$` lines are commands, run in this process, and what
 follows is their output. There `…` stands for the rest or a part of a line, and alone for any number of lines.
 """
@@ -85,7 +85,7 @@ def test_examples(document: str, folder: Path) -> None:
     for kind, text in blocks:
         if (found := FILE.match(text)) is not None:
             path = folder / found[1]
-            path.write_text(text[found.end() :], encoding="utf-8")
+            path.write_text(text, encoding="utf-8")
             if kind == "python":
                 printed = run_python(path).replace(f"{folder}/", "")
         elif kind == "text":

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--report", type=Path, help="where the table goes: of all outcomes in the file, if there is one"
     )
     options = parser.parse_args(argv)
+    if find_spec(options.library) is None:
+        parser.error(f"argument --library: {options.library} is not installed: pip install {options.library}")
     columns = [(mode, dtype) for mode in options.modes for dtype in options.dtype]
     chosen = tasks(options.library, options.filter, columns, options.shard)
     if not chosen:

@@ -107,3 +107,10 @@ def test_tool(tmp_path: Path) -> None:
     assert sweep.main(words) == 0
     assert len(kept.read_text().splitlines()) == 1
     assert "| transformers, infer, float32 | 1 | 1 | 0 | 0 | 0 | 0 | 0 | 1 | 1 |" in table.read_text()
+
+
+def test_a_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sweep, "find_spec", lambda name: None)  # pyright: ignore
+    with pytest.raises(SystemExit):
+        sweep.main(["--library", "timm"])
+    assert "argument --library: timm is not installed: pip install timm" in capsys.readouterr().err
