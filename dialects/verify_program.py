@@ -81,9 +81,10 @@ def _verify_block(block: Block, known: set[str]) -> None:
     """Check the sizes in a block; those that it gives join `known`."""
     for op in block.ops:
         types = [r.type for r in op.results]
+        _expect_known(op, op.properties.values(), known)
         # What is read from data; torch may give it as a part of a sum.
         known |= {s for t in types for s in size_names(t) if symbol_kind(s) in FOUND}
-        _expect_known(op, (*op.properties.values(), *types), known)
+        _expect_known(op, types, known)
         if not op.regions:  # which has no dims
             _expect_known(op, (a for a in op.properties.values() if isinstance(a, IndexAttr)), known, _names)
         for region in op.regions:
@@ -180,6 +181,9 @@ def _verify_launch(op: loop.LaunchOp | host.LaunchOp, symbols: dict[str, Operati
         known = ", ".join(f"@{name}" for name, s in symbols.items() if isinstance(s, loop.KernelOp)) or "none"
         raise LamellaVerifyError(op, f"launches @{op.callee}, which is not here; the kernels are {known}")
     if not isinstance(kernel, loop.KernelOp):  # native code already
+        taken = kernel.attributes.get("lamella.sizes")
+        if isinstance(taken, IndexAttr) and len(op.sizes) != len(taken):
+            raise LamellaVerifyError(op, f"gives sizes {op.sizes.text}, @{op.callee} takes {taken.text}")
         return
     if len(op.sizes) != len(kernel.sizes):
         raise LamellaVerifyError(op, f"gives sizes {op.sizes.text}, @{op.callee} takes {kernel.sizes.text}")

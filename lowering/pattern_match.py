@@ -16,6 +16,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from ..dialects import expr
 from ..dialects.aten import AtenOp
+from ..dialects.errors import LamellaVerifyError
 from ..dialects.flow import TERMINATORS
 from ..dialects.literal import Literal, Value
 from ..dialects.tensor import SymType, TensorType
@@ -45,9 +46,11 @@ class Match:
 
 def find(pattern: Block, program: Block) -> Iterator[Match]:
     """The matches of a pattern, from the end of the program on, that may be replaced. The program may be changed in
-    between; a call is not looked at twice.
+    between; a call is not looked at twice. Raises LamellaVerifyError for a pattern that computes nothing.
     """
     last = cast(Operation, pattern.last_op)
+    if not last.operands or not all(isinstance(v, OpResult) for v in last.operands):
+        raise LamellaVerifyError(last, "gives back what a pattern computes, not its arguments")
     outputs = [cast(OpResult, v) for v in last.operands]
     root = outputs[0].op
     for op in reversed(list(program.ops)):

@@ -90,6 +90,10 @@ def _drop_ones(kernel: KernelOp) -> None:
                 o.properties[name] = IndexAttr.get(expr.substitute(e, zero) for e in a)
             elif isinstance(a, PredAttr):
                 o.properties[name] = PredAttr.get(expr.substitute(r, zero) for r in a)
+            elif isinstance(a, DimsAttr):
+                o.properties[name] = DimsAttr.get(
+                    (d.name, expr.substitute(d.lo, zero), expr.substitute(d.hi, zero)) for d in a
+                )
 
 
 def _order_grid(kernel: KernelOp, hints: Hints) -> None:

@@ -397,3 +397,24 @@ func.func @main(%x: !sym.t<[4, 8], f32>) -> !sym.t<[4], f32> {
   } : !sym.t<[4], f32>
   func.return %y : !sym.t<[4], f32>
 }
+
+// -----
+
+// What an op is given is no size that it finds.
+func.func @main(%x: !sym.t<[s0], f32>) {
+  // expected-error@+1 {{'aten.slice.Tensor' op uses the size u0, which nothing above gives}}
+  %r = aten.slice.Tensor(%x, 0, 0, u0) : (!sym.t<[s0], f32>) -> !sym.t<[u0], f32>
+  func.return
+}
+
+// -----
+
+tt.func public @double(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) attributes {lamella.grid = #loop.index<[s0]>, lamella.sizes = #loop.index<[s0]>} {
+  tt.return
+}
+host.func @main(%x: !sym.t<[4], f32, device=cuda:0>) -> !sym.t<[4], f32, device=cuda:0> {
+  %y = host.empty : !sym.t<[4], f32, device=cuda:0>
+  // expected-error@+1 {{gives sizes [4, 1], @double takes [s0]}}
+  host.launch @double(%x) outs(%y) sizes [4, 1] : !sym.t<[4], f32, device=cuda:0>, !sym.t<[4], f32, device=cuda:0>
+  host.return %y : !sym.t<[4], f32, device=cuda:0>
+}

@@ -54,7 +54,7 @@ func.func @slice_step(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[s0, 5], f32, strides
 // CHECK-LABEL: func.func @slice_unknown(
 // CHECK-NEXT: [[R:%\w+]] = aten.slice.Tensor(%x, start = u0, end = 9223372036854775807) : (!sym.t<[s0, 16], f32>) -> !sym.t<[s0 - u0, 16], f32>
 // CHECK-NEXT: func.return [[R]] : !sym.t<[s0 - u0, 16], f32>
-func.func @slice_unknown(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[s0 - u0, 16], f32> {
+func.func @slice_unknown(%x: !sym.t<[s0, 16], f32>, %n: !sym.int<u0>) -> !sym.t<[s0 - u0, 16], f32> {
   %r = aten.slice.Tensor(%x, 0, u0, 9223372036854775807) : (!sym.t<[s0, 16], f32>) -> !sym.t<[s0 - u0, 16], f32>
   func.return %r : !sym.t<[s0 - u0, 16], f32>
 }

@@ -41,3 +41,19 @@ loop.kernel @rows(%x0: !sym.t<[4096, 112, 112], bf16, device=cuda:0>) outs(%y0: 
   loop.store %0, %y0[d0, d2, d3] : !sym.t<[4096, 56, 55], bf16, device=cuda:0>
   loop.end
 }
+
+// A dim of one point goes, also from the bounds of a loop.
+// CHECK-LABEL: loop.kernel @one_image(
+// CHECK-SAME: grid [] attributes
+// CHECK: loop.for [r0 = 2] reduce [add]
+loop.kernel @one_image(%x: !sym.t<[1, 2, 64], f32, device=cuda:0>) outs(%y: !sym.t<[1, 64], f32, device=cuda:0>) sizes [] grid [d0 = 1] {
+  loop.for [d1 = 64] {
+    %0 = loop.for [r0 = d0 : d0 + 2] reduce [add] {
+      %1 = loop.load %x[d0, r0, d1] : !sym.t<[1, 2, 64], f32, device=cuda:0>
+      loop.yield %1 : f32
+    } : f32
+    loop.store %0, %y[d0, d1] : !sym.t<[1, 64], f32, device=cuda:0>
+    loop.yield
+  }
+  loop.end
+}
