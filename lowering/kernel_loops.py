@@ -145,6 +145,8 @@ class ForLoop:
         """The groups of the vector dim: whole steps of several vectors, then what is left."""
         lanes, copies = _number(self.op, "lanes"), max(_number(self.op, "unroll"), 1)
         extent = d.extent
+        if self.apart and copies % 2:
+            raise KernelError(f"loop.for {self.op.dims.text} is apart, which takes an even number of vectors")
         if isinstance(extent, int):
             vectors = extent // lanes
             unit = 2 if self.apart else 1

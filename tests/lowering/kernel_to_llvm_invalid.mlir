@@ -20,3 +20,18 @@ loop.kernel @k(%x: !sym.t<[4], c64>) outs(%y: !sym.t<[4], c64>) sizes [] grid [d
   loop.store %0, %y[d0] : !sym.t<[4], c64>
   loop.end
 }
+
+// -----
+
+// expected-error@+1 {{cannot be turned into code: loop.for [d0 = 96] is apart, which takes an even number of vectors}}
+loop.kernel @k(%x: !sym.t<[96], bf16>) outs(%y: !sym.t<[96], bf16>) sizes [] grid [] {
+  loop.for [d0 = 96] attributes {vector = "d0", lanes = 16 : i64, unroll = 3 : i64, apart} {
+    %0 = loop.load %x[d0] : !sym.t<[96], bf16>
+    %1 = arith.extf %0 : bf16 to f32
+    %2 = arith.addf %1, %1 : f32
+    %3 = arith.truncf %2 : f32 to bf16
+    loop.store %3, %y[d0] : !sym.t<[96], bf16>
+    loop.yield
+  }
+  loop.end
+}
