@@ -37,6 +37,7 @@ from .fake_number_checks import (
     check_summed,
 )
 from .fake_scalar_checks import SCALAR_CHECKS
+from .fake_strides import has_no_elements
 
 _aten: Any = torch.ops.aten
 Check = Callable[[dict[str, Any]], None]
@@ -218,14 +219,17 @@ def _not(what: Callable[[torch.dtype], bool], *names: str) -> Check:
     return check
 
 
-def _on_cpus(check: Check) -> Check:
-    """A check of what ATen has kernels for on GPUs."""
-
-    def of_cpus(given: dict[str, Any]) -> None:
-        if given["self"].device.type == "cpu":
+def _where(holds: Callable[[torch.Tensor], bool], check: Check) -> Check:
+    def where_it_holds(given: dict[str, Any]) -> None:
+        if holds(given["self"]):
             check(given)
 
-    return of_cpus
+    return where_it_holds
+
+
+def _on_cpus(check: Check) -> Check:
+    """A check of what ATen has kernels for on GPUs."""
+    return _where(lambda x: x.device.type == "cpu", check)
 
 
 _TARGET = _index("target", torch.int64, torch.uint8)
@@ -390,9 +394,12 @@ _AT_AN_INDEX: dict[Any, Check] = {
             *(_aten.scatter_add.default, _aten.scatter_reduce.two, _aten.index_add.default, _aten.index_put.default),
             *(_aten.index_fill.int_Scalar, _aten.index_fill.int_Tensor, _aten.masked_scatter.default),
             *(_aten.masked_fill.Scalar, _aten.masked_fill.Tensor, _aten.put.default),
-            *(_aten.tril.default, _aten.triu.default),
         ),
         _on_cpus(_not(is_wide_unsigned, "self")),
+    ),
+    **dict.fromkeys(  # which look for a kernel only where there are elements
+        (_aten.tril.default, _aten.triu.default),
+        _where(lambda x: not has_no_elements(x), _on_cpus(_not(is_wide_unsigned, "self"))),
     ),
     _aten.index_reduce.default: _on_cpus(_all(_not(is_wide_unsigned, "self"), _check_reduced)),
 }

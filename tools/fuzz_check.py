@@ -109,9 +109,9 @@ def check(program: Program, compiler: Compiler, notes: Notes | None = None, devi
     run: Callable[..., Any] | None = None
     owned: list[tuple[torch.Tensor, torch.Tensor]] = []
     for call in range(len(program.sizes)):
-        given = program.arguments(call, device=device)
         if call and not _fits(program, call, device):
             continue
+        given = program.arguments(call, device=device)
         theirs, ours = copies(given), copies(given)
         if call == 0 and not program.through_dynamo:
             run = compiled(program, compiler, notes)

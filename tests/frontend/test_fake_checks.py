@@ -190,6 +190,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "limits": (lambda m: m.clamp(max=m), (MASK,)),
     "no dropout": (lambda x: torch.dropout(x, 1.0, False) * 2, (X,)),
     "isinf of truth values": (torch.isinf, (MASK,)),
+    "triangles without elements": (lambda x: (x.tril(), x.triu()), (X[:0].to(torch.uint16),)),
     "products": (lambda x, y: torch.addmm(x[0, 0], x, y.t()), (WHOLE, WHOLE)),
 }
 
