@@ -8,7 +8,6 @@ such a place a tensor is returned that lies in the argument as eager's view does
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -17,8 +16,9 @@ import torch
 from torch._guards import detect_fake_mode
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
-from torch.utils._pytree import tree_leaves, tree_map, tree_structure, tree_unflatten
+from torch.utils._pytree import tree_leaves, tree_map
 
+from .marks import Marks, marked_results, views_operand
 from .outputs import Binding, Output, symbols_of
 from .overlap import overlaps_itself
 from .torch_compat import (
@@ -26,7 +26,6 @@ from .torch_compat import (
     OutputType,
     forward_metadata,
     is_marked,
-    is_plain_tensor,
     replayed,
 )
 
@@ -99,10 +98,10 @@ class Views:
         return kept
 
 
-def take_views(graph: GraphModule, inference: bool) -> Views | None:
+def take_views(graph: GraphModule, inference: bool, marks: Marks = ()) -> Views | None:
     """Have None in the place of each output that AOTAutograd makes anew by how what is there lies, and for inference of
     those that are marked as conjugates or negatives of what lies in memory; None if there is no such output. `graph` is
-    one for inference, or a forward.
+    one for inference, or a forward; `marks` are those of the program's results.
 
     Raises NotFunctional where nothing says how eager's view lies.
     """
@@ -110,9 +109,11 @@ def take_views(graph: GraphModule, inference: bool) -> Views | None:
     node = graph.graph.output_node()
     outputs: list[Any] = tree_leaves(node.args[0])
     bases: list[Node] = []
-    for i, output in enumerate(outputs if inference else ()):
-        if i not in found and (view := _marked(output, outputs, bases)) is not None:
-            found[i] = view
+    for i, (base, steps, value) in (marked_results(graph, marks, found) if inference else {}).items():
+        if base not in outputs and base not in bases:
+            bases.append(base)
+        position = outputs.index(base) if base in outputs else len(outputs) + bases.index(base)
+        found[i] = View(base, False, position, value, True, steps, counted=True)
     if not found:
         return None
     known = _bindings([n for n in graph.graph.nodes if n.op == "placeholder"])
@@ -130,33 +131,6 @@ def take_views(graph: GraphModule, inference: bool) -> Views | None:
         values.append(numbers[symbol])
     node.args = (tuple(values),)
     return Views(found, known, read, len(outputs))
-
-
-def _marked(node: Any, outputs: Sequence[Any], bases: list[Node]) -> View | None:
-    """An output that is marked, as a view of what the graph computes, another output or one of `bases`, which are to
-    be.
-    """
-    value = node.meta.get("val") if isinstance(node, Node) else None
-    if not isinstance(value, torch.Tensor) or not is_plain_tensor(value) or not is_marked(value):
-        return None
-    steps: list[tuple[OpOverload, tuple[Any, ...], int | None]] = []
-    base: Node = node
-    while views_operand(base):
-        part = None
-        if base.target is operator.getitem:
-            part, base = base.args[1], base.all_input_nodes[0]
-        if not views_operand(base) or base.kwargs:
-            return None
-        numbers = [a.meta["val"] if isinstance(a, Node) else a for a in tree_leaves(base.args[1:])]
-        args = tree_unflatten(numbers, tree_structure(base.args[1:]))
-        steps.insert(0, (base.target, args, part))  # pyright: ignore[reportArgumentType]
-        base = base.all_input_nodes[0]
-    if not steps or base.op != "call_function":  # what ATen itself marks is no view of an output
-        return None
-    if base not in outputs and base not in bases:
-        bases.append(base)
-    position = outputs.index(base) if base in outputs else len(outputs) + bases.index(base)
-    return View(base, False, position, value, True, steps, counted=True)
 
 
 def written_inputs(graph: GraphModule) -> tuple[int, ...]:
@@ -322,10 +296,6 @@ def _root(node: Node) -> Node:
     while node.op == "call_function" and node.all_input_nodes and (views_operand(node) or node.target in SCATTERS):
         node = node.all_input_nodes[0]
     return node
-
-
-def views_operand(node: Node) -> bool:
-    return node.target is operator.getitem or getattr(node.target, "is_view", False)
 
 
 SCATTERS = {

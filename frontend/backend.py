@@ -22,6 +22,7 @@ from .donated import mark_donated, take_donated
 from .fake_kernels import right_fakes
 from .forward_mode import guarded_forward_mode
 from .freezing import mark_frozen, module_state
+from .marks import Marks, marks_of_results
 from .module_names import module_name
 from .outputs import OutputRecipe
 from .results_given import check_results_given
@@ -138,6 +139,8 @@ class Backend:
         """What torch had assumed of floats before AOTAutograd traced the graph."""
         self.parting = False
         """Whether the partition has begun and not ended."""
+        self.marks: Marks = ()
+        """Of the results of TorchDynamo's graph."""
         self.forward_outputs = 0
         """How many outputs of that forward are the program's; the others are the backward's."""
 
@@ -164,6 +167,7 @@ class Backend:
         count, self.parting = self.graphs, False
         try:
             check_results_given(graph)
+            self.marks = marks_of_results(graph)
             if not self.cacheable:
                 return entry(compile, graph.forward, example_inputs)
             # What AOTAutograd's key must contain beside the graph: the compiler, what it was asked for, and what was
@@ -221,9 +225,10 @@ class Backend:
         """
         steps, whole = dict[str, float](), dict[str, float]()
         self.graphs += 1
-        views, written = (
-            (None, None) if kind == "backward" else (take_views(graph, kind == "inference"), written_inputs(graph))
-        )
+        views: Views | None = None
+        written: Sequence[int] | None = None
+        if kind != "backward":
+            views, written = take_views(graph, kind == "inference", self.marks), written_inputs(graph)
         with timed(whole, "all"), timed(steps, "loading the IR"):
             from ..dialects import lazy_formats as lazy_formats  # before any of xDSL's dialects
             from .graph_parts import UnsupportedGraph

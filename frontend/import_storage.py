@@ -9,8 +9,9 @@ import sympy
 import torch
 from torch.fx import Node
 
-from .aliases import SCATTERS, expression, views_operand
+from .aliases import SCATTERS, expression
 from .graph_parts import UnsupportedWhole
+from .marks import views_operand
 
 if TYPE_CHECKING:
     from .import_fx import Bound, Importer
