@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import sympy
 from sympy.printing.str import StrPrinter
 
-from .quotients import quotient, remainder, replaced
+from .quotients import divided, quotient, remainder, replaced
 from .symbol_kinds import Kind, symbol_kind
 
 Expr: TypeAlias = sympy.Expr
@@ -274,7 +274,7 @@ def parse_integer(source: str) -> Dim:
 @cache
 def _from_torch(e: sympy.Basic, numbers: frozenset[sympy.Symbol] = frozenset()) -> Any:
     symbols = [s for s in e.free_symbols if isinstance(s, sympy.Symbol)]
-    e = e.xreplace({s: symbol(number_name(s.name) if s in numbers else s.name) for s in symbols})
+    e = divided(e.xreplace({s: symbol(number_name(s.name) if s in numbers else s.name) for s in symbols}))
     return e.replace(lambda a: isinstance(a, sympy.Abs) and a.is_integer, lambda a: sympy.Max(a.args[0], -a.args[0]))
 
 

@@ -1,4 +1,6 @@
-"""Quotients and remainders as torch's FloorDiv and Mod make them, without asking sympy where the numbers say enough."""
+"""Quotients and remainders as torch's FloorDiv and Mod make them, without asking sympy where the numbers say enough,
+and without a quotient where a divisor is a factor.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,25 @@ def _functions() -> tuple[Any, Any]:
 
 @lru_cache(maxsize=1 << 16)
 def quotient(a: Any, b: Any) -> Any:
-    """torch's FloorDiv."""
+    """torch's FloorDiv; exact where that sees no factor: of powers, of several terms."""
     a, b = sympy.sympify(a), sympy.sympify(b)
+    if (exact := _exact(a, b)) is not None:
+        return exact
     found = _coefficients(a) if isinstance(b, sympy.Integer) and b > 1 else ()
     stays = found and math.gcd(*found, int(b)) == 1 and all(c % int(b) for c in found)
     return _functions()[0](a, b, evaluate=not stays)
+
+
+def _exact(a: Any, b: Any) -> Any:
+    """a / b where b, a product of sizes, is a factor of each term of a."""
+    divisor = b.as_powers_dict() if isinstance(b, (sympy.Symbol, sympy.Mul, sympy.Pow)) else {}
+    if not divisor or not all(isinstance(s, sympy.Symbol) and s.is_positive for s in divisor):
+        return None
+    terms = a.args if isinstance(a, sympy.Add) else (a,)
+    powers: list[Mapping[Any, Any]] = [t.as_powers_dict() for t in terms]
+    if not all(s in p and (p[s] - n).is_nonnegative for p in powers for s, n in divisor.items()):
+        return None
+    return sympy.Add(*(t / b for t in terms)) if len(terms) > 1 else a / b
 
 
 @lru_cache(maxsize=1 << 16)
@@ -55,6 +71,12 @@ def _coefficients(e: Any) -> tuple[int, ...]:
         if not isinstance(factor, sympy.Symbol) or not factor.is_integer:
             return ()
     return tuple(found)
+
+
+def divided(e: Any) -> Any:
+    """`e` of torch's with `quotient`, so that what lies alike says so."""
+    floordiv, _ = _functions()
+    return e.replace(lambda a: isinstance(a, floordiv), lambda a: quotient(*a.args)) if e.has(floordiv) else e
 
 
 @lru_cache(maxsize=1 << 16)

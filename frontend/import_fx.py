@@ -37,6 +37,7 @@ from ..dialects import expr
 from ..dialects.aten import AtenOp, op_class
 from ..dialects.literal import HOLE, Value
 from ..dialects.schema import normalize, symbolic
+from ..dialects.symbol_kinds import Kind, symbol_kind
 from ..dialects.tensor import SymType
 from .bindings import bindings
 from .expand_hops import expanded
@@ -261,7 +262,8 @@ class Importer:
             number = bound.type.expr if isinstance(bound, SSAValue) and isinstance(bound.type, SymType) else bound
             if isinstance(number, sympy.Basic) and any(map(_divides_floats, number.atoms(sympy.Function))):
                 raise UnsupportedGraph(f"node {value.name}: torch has no number for a remainder of floats")
-            if isinstance(number, sympy.Basic) and any(map(_is_large, number.atoms(sympy.Mul, sympy.Pow))):
+            products = number.atoms(sympy.Mul, sympy.Pow) if isinstance(number, sympy.Basic) else ()
+            if any(_is_large(p) or not _fits(p, value.meta.get("val")) for p in products):
                 raise UnsupportedGraph(f"node {value.name}: a number of Python's may have more than 64 bits")
             if isinstance(bound, SSAValue):
                 if isinstance(bound.type, SymType):
@@ -374,6 +376,22 @@ def _is_large(e: Any) -> bool:
     power = e.exp if isinstance(e, sympy.Pow) else sympy.Integer(0)
     large = abs(e.as_coeff_Mul()[0]) >= 2**32 or (power.is_Integer is True and power > 6)
     return large and e.is_integer is True
+
+
+def _fits(product: Any, value: Any) -> bool:
+    """Whether a product of integers that are arguments has 64 bits, as a guard on each that it is small enough."""
+    coefficient, _ = product.as_coeff_Mul()
+    powers = product.as_powers_dict()
+    numbers = {
+        s.name: n for s, n in powers.items() if isinstance(s, sympy.Symbol) and symbol_kind(s.name) is Kind.NUMBER
+    }
+    if not numbers or not isinstance(value, torch.SymInt) or not all(n.is_Integer for n in numbers.values()):
+        return True
+    sizes = any(symbol_kind(s.name) is Kind.SIZE for s in product.free_symbols)
+    bits = (62 - int(abs(coefficient)).bit_length() - 31 * sizes) // int(sum(numbers.values()))
+    env = value.node.shape_env
+    given = [s for s in value.node.expr.free_symbols if expr.number_name(s.name) in numbers or s.name in numbers]
+    return all(env.evaluate_expr(sympy.And(s < 2**bits, s > -(2**bits))) for s in given)
 
 
 def _describe(target: Any) -> str:

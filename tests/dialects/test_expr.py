@@ -61,6 +61,23 @@ def test_names_say_what_symbols_stand_for(name: str, kind: Kind) -> None:
     assert symbol.is_nonnegative is (None if kind in SIGNED | {Kind.FLOAT} else True)
 
 
+A, B, N = expr.symbol("s1"), expr.symbol("s2"), expr.symbol("n0")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "exact"),
+    [
+        *((A**2 * B, A, A * B), (A**2 * B, A * B, A), (3 * A * B + 2 * A, A, 3 * B + 2), (A * N, A, N)),
+        *((A**2, A**2, 1), (A * B**2, B**3, None), (A * B + 1, A, None), (N**2 * A, N, None), (U**2, U, None)),
+    ],
+)
+def test_quotients_by_factors(a: Any, b: Any, exact: Any) -> None:
+    """A size is a divisor that is not 0; other integers may be."""
+    found = expr.floordiv(a, b)
+    assert found == (FloorDiv(a, b) if exact is None else exact)
+    assert expr.dim(FloorDiv(a, b, evaluate=False)) == found
+
+
 _SYMBOLS = [expr.symbol(name) for name in ("d0", "d1", "s0", "u0", "n1", "r0")]
 
 

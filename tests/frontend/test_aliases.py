@@ -312,6 +312,17 @@ def test_results_that_are_one_tensor_seen_twice(dynamic: bool) -> None:
         assert b.shape == c.shape == (2, 3) and not b.any() and not c.any()
 
 
+@pytest.mark.parametrize("make", [lambda x: x.roll(3), lambda x: x.flatten().view(x.shape), lambda x: x.cumsum(0)])
+def test_results_whose_strides_torch_says_in_quotients(make: Callable[[Tensor], Tensor]) -> None:
+    """They share memory also where torch has `s0**2 * s1 // s0` for `s0 * s1`."""
+    torch._dynamo.reset()
+    f = lambda x: (y := make(x + 1), y.permute(2, 1, 0))  # noqa: E731
+    x = torch.randn(5, 5, 2)
+    (a, b), expected = torch.compile(f, backend="lamella", dynamic=True)(x), f(x)
+    assert torch.equal(a, expected[0]) and torch.equal(b, expected[1])
+    assert b.stride() == expected[1].stride() and a.data_ptr() == b.data_ptr()
+
+
 @pytest.mark.parametrize("view", [lambda y: y.view(1, -1), lambda y: y.view(12, -1), lambda y: y.view(6, -1)])
 def test_a_result_and_its_view_whose_sizes_are_guarded(view: Callable[[Tensor], Tensor]) -> None:
     """No expression over the sizes says that rows of every other column follow one another: a guard does."""
