@@ -181,8 +181,9 @@ def _spread(x: Value, dims: Dims, correction: Number | None, keepdim: bool) -> t
     if not over and not number:
         y = x.to(dtype)
         return (y * 0.0) / (0.0 if correction >= 1 else 1.0), y
-    if x.dtype == "bf16" and on_cpu and over and isinstance(n, int) and 0 < n <= 1 << _SPARE_BITS:
-        variance, mean = _spread_of_bf16(x.to("f32"), over, n, keepdim)
+    if x.dtype == "bf16" and on_cpu and over:
+        in_rows = any(x.type.strides[d] == 1 for d in over) and isinstance(n, int) and 0 < n <= 1 << _SPARE_BITS
+        variance, mean = _spread_of_rows(x, over, n, keepdim) if in_rows else _spread_in_one_pass(x, over, n, keepdim)
     else:
         variance, mean = x.to(dtype).var_mean(over, keepdim=keepdim)
     if correction == 0:
@@ -198,12 +199,12 @@ _SPARE_BITS = 16
 """Of f32's mantissa beyond bf16's: numbers of bf16 are exact in f32 when divided by so large a power of two."""
 
 
-def _spread_of_bf16(x: Value, over: Sequence[int], n: int, keepdim: bool) -> tuple[Value, Value]:
+def _spread_of_rows(x: Value, over: Sequence[int], n: int, keepdim: bool) -> tuple[Value, Value]:
     """Biased variance and mean in f64, computed in f32: what is squared is as large as the mean size makes it, so that
-    no sum of at most 2^16 numbers leaves f32, nor is lost.
+    no sum of at most 2^16 numbers leaves f32, nor is lost. A row is read again from the cache.
     """
     kept = [d for d in range(x.rank) if d not in over]
-    parts = x * 2.0**-_SPARE_BITS
+    parts = x.to("f32") * 2.0**-_SPARE_BITS
     mean, size = parts.reduce("sum", over) / float(n), parts.abs().reduce("sum", over) / float(n)
     scale = (size.full(2.0**10) / size).minimum(2.0**127)
     apart = (parts - mean.keep(x, kept)) * scale.keep(x, kept)
@@ -211,6 +212,18 @@ def _spread_of_bf16(x: Value, over: Sequence[int], n: int, keepdim: bool) -> tup
     variance = (apart * apart).reduce("sum", over).to("f64") / float(n) / (scale * scale)
     mean = (mean * 2.0**_SPARE_BITS).to("f64")
     return (variance.keep(x, kept), mean.keep(x, kept)) if keepdim else (variance, mean)
+
+
+def _spread_in_one_pass(x: Value, over: Sequence[int], n: Any, keepdim: bool) -> tuple[Value, Value]:
+    """Biased variance (sum(x^2) - sum(x) mean) / n and mean of bf16 in f64: columns would be read from memory again.
+
+    x^2 has 16 bits, and sums of numbers within 2^10 of each other are exact, so that one number alone varies by 0. Any
+    other difference is 2^-16 / n and more of what it is made of.
+    """
+    y = x.to("f64")
+    total, squares = y.reduce("sum", over, keepdim=keepdim), (y * y).reduce("sum", over, keepdim=keepdim)
+    mean = total / total.full(n)
+    return (squares - total * mean).maximum(0.0) / total.full(n), mean
 
 
 @rule("aten.var.correction")

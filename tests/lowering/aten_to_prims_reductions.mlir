@@ -146,7 +146,8 @@ func.func @pdist_backward(%g: !sym.t<[10], f32>, %x: !sym.t<[5, 2], f32>, %f: !s
   func.return %r : !sym.t<[5, 2], f32>
 }
 
-// In f32, of numbers as large as the mean size says; in f64 where a sum of more than 2^16 might leave f32.
+// In f32, of numbers as large as the mean size says; sums of f64 in one pass where more than 2^16 might leave f32, and of
+// columns, which are not read twice.
 // CHECK-LABEL: func.func @var_of_bf16(
 // CHECK: [[P:%\w+]] = prims.mul {{.*}} : !sym.t<[4, 96], f32>
 // CHECK: prims.reduce [[P]] {kind = sum, dims = [1]}
@@ -157,7 +158,18 @@ func.func @pdist_backward(%g: !sym.t<[10], f32>, %x: !sym.t<[5, 2], f32>, %f: !s
 // CHECK-NOT: prims.var_mean
 // CHECK: func.return
 // CHECK-LABEL: func.func @var_of_many_bf16(
-// CHECK: prims.var_mean {{.*}} f64>
+// CHECK-NOT: prims.var_mean
+// CHECK: prims.reduce {{.*}} : !sym.t<[4, 65537], f64>
+// CHECK-LABEL: func.func @var_of_columns_of_bf16(
+// CHECK: [[X:%\w+]] = prims.convert {{.*}} : !sym.t<[s0, 96], bf16> -> !sym.t<[s0, 96], f64>
+// CHECK: [[T:%\w+]] = prims.reduce [[X]] {kind = sum, dims = [0]}
+// CHECK: [[Y:%\w+]] = prims.mul [[X]], [[X]]
+// CHECK: [[Q:%\w+]] = prims.reduce [[Y]] {kind = sum, dims = [0]}
+// CHECK: [[M:%\w+]] = prims.div [[T]], {{%\w+}}
+// CHECK: [[U:%\w+]] = prims.mul [[T]], [[M]]
+// CHECK: prims.sub [[Q]], [[U]] : !sym.t<[96], f64>
+// CHECK-NOT: [[X]]
+// CHECK: func.return
 func.func @var_of_bf16(%x: !sym.t<[4, 96], bf16>) -> !sym.t<[4], bf16> {
   %r = aten.var.correction(%x, [1], correction = 1) : (!sym.t<[4, 96], bf16>) -> !sym.t<[4], bf16>
   func.return %r : !sym.t<[4], bf16>
@@ -165,4 +177,8 @@ func.func @var_of_bf16(%x: !sym.t<[4, 96], bf16>) -> !sym.t<[4], bf16> {
 func.func @var_of_many_bf16(%x: !sym.t<[4, 65537], bf16>) -> !sym.t<[4], bf16> {
   %r = aten.var.correction(%x, [1], correction = 1) : (!sym.t<[4, 65537], bf16>) -> !sym.t<[4], bf16>
   func.return %r : !sym.t<[4], bf16>
+}
+func.func @var_of_columns_of_bf16(%x: !sym.t<[s0, 96], bf16>) -> !sym.t<[96], bf16> {
+  %r = aten.var.correction(%x, [0], correction = 1) : (!sym.t<[s0, 96], bf16>) -> !sym.t<[96], bf16>
+  func.return %r : !sym.t<[96], bf16>
 }

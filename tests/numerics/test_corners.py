@@ -195,19 +195,32 @@ def test_spread_of_large_bf16(f: Callable[..., Any]) -> None:
         torch.testing.assert_close(compiled(lambda x: f(x, 1))(y), f(y, 1))
 
 
+@pytest.mark.parametrize("dim", [0, 1])
 @pytest.mark.parametrize("size", [3e-39, 1e-30, 1.0, 1e19, 3e35])
-def test_spread_of_rows_of_bf16(size: float) -> None:
+def test_spread_of_rows_and_columns_of_bf16(size: float, dim: int) -> None:
     """Squares of all sizes; rows that are one number, nearly one, zeros, or of numbers of many sizes."""
 
     def f(x: Tensor) -> tuple[Tensor, ...]:
-        return *torch.std_mean(x, 1), x.var(1, correction=0)
+        return *torch.std_mean(x, dim), x.var(dim, correction=0)
 
     numbers = torch.randn(8, 96, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     rows = [numbers, numbers[:, :1].expand(8, 96), numbers + 300, (numbers * 20).exp() / 1e26, torch.zeros(1, 96)]
     x = (torch.cat(rows) * size).bfloat16()
     x[8, 3] *= 1.0078125
+    x = x if dim == 1 else x.t().contiguous()
     for a, b in zip(compiled(f)(x), f(x), strict=True):
         torch.testing.assert_close(a, b, rtol=8e-3, atol=0.0)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_spread_of_many_nearly_equal_bf16(dynamic: bool) -> None:
+    """One number alone varies by nothing, and one in 2^17 that is the next is seen, in rows and columns."""
+    x = torch.full((2, 1 << 17), 1.0078125, dtype=torch.bfloat16)
+    x[1, 77] = 1.015625
+    for y, dim in ((x, 1), (x.t().contiguous(), 0), (x[1], 0)):
+        found = compiled(lambda y, dim=dim: torch.var_mean(y, dim), dynamic=dynamic)(y)
+        for a, b in zip(found, torch.var_mean(y, dim), strict=True):
+            torch.testing.assert_close(a, b, rtol=8e-3, atol=0.0)
 
 
 @pytest.mark.parametrize("order", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, math.inf])
