@@ -19,6 +19,7 @@ from ..dialects.prims import Number
 from ..dialects.symbol_kinds import Kind, symbol_kind
 from ..dialects.tensor import TensorType
 from .decomposition import Call, rule
+from .numbers import number_as
 from .prims_builder import Value
 from .promotion import opmath
 
@@ -303,7 +304,8 @@ def norm(call: Call, x: Value, order: Number | None, dims: Any = None, keepdim: 
 def norm_over(x: Value, order: Number, dims: Sequence[int], keepdim: bool) -> Any:
     """sum(|x|^order)^(1/order); the largest, smallest or number of non-zero elements for inf, -inf and 0.
 
-    That of one element is its magnitude, whose power may not be a number that the dtype has.
+    That of one element is its magnitude, whose power may not be a number that the dtype has. An order that only the
+    dtype takes for infinite is one of powers, as in ATen.
     """
     if isinstance(order, sympy.Expr):
         return NotImplemented
@@ -320,6 +322,7 @@ def norm_over(x: Value, order: Number, dims: Sequence[int], keepdim: bool) -> An
         return x.abs().reduce("sum", dims, keepdim=keepdim)
     if order == 2:
         return (x * x).reduce("sum", dims, keepdim=keepdim).sqrt()
+    order = number_as(order, x.dtype)
     powers = x.abs().binary(prims.PowOp.make, order)
     return powers.reduce("sum", dims, keepdim=keepdim).binary(prims.PowOp.make, 1.0 / order)
 

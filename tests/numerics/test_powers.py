@@ -143,3 +143,18 @@ def test_whole_numbers_times_powers_of_two(dtype: torch.dtype) -> None:
         torch._dynamo.reset()
         compiled = torch.compile(torch.ldexp, backend="lamella", options={"strict": True})
         _compare([compiled(x, n)], [torch.ldexp(x, n)], [0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("order", [1e39, -1e39, 1e-46, 1e308])
+def test_norms_by_orders_that_the_dtype_does_not_have(order: float, dtype: torch.dtype) -> None:
+    """An order that is infinite in the dtype that powers are computed in is still one of powers: 0 < |x| < 1 gives 1."""
+    rows = [[2.0, 0.5, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.5, 0.5, 0.25], [math.nan, 2.0, 3.0], [3.0, 4.0, 5.0]]
+
+    def norms(x: torch.Tensor) -> list[torch.Tensor]:
+        return [torch.linalg.vector_norm(x, order, dim=1), torch.norm(x, order, dim=0), torch.dist(x[5], x[0], order)]
+
+    x = torch.tensor(rows, dtype=dtype)
+    torch._dynamo.reset()
+    found = torch.compile(norms, backend="lamella", fullgraph=True)(x)
+    torch.testing.assert_close(found, norms(x), equal_nan=True)
