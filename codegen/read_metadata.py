@@ -32,11 +32,11 @@ def metadata(module: ModuleOp, kernels: Mapping[str, CompiledKernel] | None = No
     if "lamella.kernels" not in module.attributes:
         return Metadata(arguments, objects, uploads=uploads)
     words = _array(module, "lamella.kernels")
-    used = (
-        GpuKernel(name.data, device.value.data, buffers.value.data, tuple(n.value.data for n in bits), found[name.data])
-        for found in (kernels or {},)
-        for name, device, buffers, bits in (words[i : i + 4] for i in range(0, len(words), 4))
-    )
+    used: list[GpuKernel] = []
+    for symbol, device, buffers, bits in (words[i : i + 4] for i in range(0, len(words), 4)):
+        code = (kernels or {})[symbol.data]
+        widths = tuple(n.value.data for n in bits)
+        used.append(GpuKernel(symbol.data, device.value.data, buffers.value.data, widths, code))
     return Metadata(arguments, objects, tuple(used), uploads)
 
 

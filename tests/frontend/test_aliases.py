@@ -364,21 +364,6 @@ def test_what_is_written_in_place_and_its_views_are_tensors_of_their_own(f: Call
     assert found[1].shape == expected[1].shape
 
 
-@pytest.mark.parametrize(
-    "f",
-    [
-        lambda x: x.unflatten(1, (-1, 1)).conj(),
-        lambda x: x.unflatten(1, (-1, 1)).conj().imag,
-        lambda x: x.unflatten(1, (-1, 1)).conj()[1:].real,
-    ],
-)
-def test_marks_of_views_by_symbolic_sizes(f: Callable[..., Any]) -> None:
-    x = torch.randn(4, 6, dtype=torch.complex64)
-    found, expected = torch.compile(f, backend="lamella", dynamic=True)(x), f(x)
-    assert torch.equal(found, expected) and found.is_conj() == expected.is_conj()
-    assert found.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
-
-
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("part", [lambda x: x[2:4], lambda x: x.select(1, 2), lambda x: x.diagonal()])
 def test_as_strided_sees_the_memory_around_what_was_written(part: Callable[..., Any], dynamic: bool) -> None:
@@ -412,48 +397,3 @@ def test_data_of_an_argument_is_set() -> None:
     x, y, z = torch.ones(3), torch.ones(3), torch.arange(3.0)
     torch.testing.assert_close(torch.compile(f, backend="lamella")(x, z), f(y, z))
     torch.testing.assert_close(x, y)
-
-
-@pytest.mark.parametrize("dynamic", [False, True])
-def test_the_real_part_of_a_conjugate_lies_in_it(dynamic: bool) -> None:
-    def f(x: Tensor) -> tuple[Tensor, Tensor]:
-        y = x * 2
-        return y.conj().real, y  # torch takes the mark off by a second conjugate
-
-    compiled = torch.compile(f, backend="lamella", dynamic=dynamic)
-    part, whole = compiled(torch.randn(4, 6, dtype=torch.complex64))
-    assert part.untyped_storage().data_ptr() == whole.untyped_storage().data_ptr()
-    assert torch.equal(part, whole.real)
-
-
-def _hermitian(x: Tensor) -> tuple[Tensor, ...]:
-    return torch.linalg.solve(x, x).mH, torch.linalg.qr(x).Q.mH, *torch.svd(x)
-
-
-def _of_conjugates(x: Tensor) -> tuple[Tensor, ...]:
-    base, turned, other = x.clone(), x.exp().mH, x.clone().conj()
-    other[0] = 1.0
-    return base, base.conj().mul_(2), turned.mul_(x), other, other[1:].t(), torch.add(x, x, out=x.clone().conj())
-
-
-@pytest.mark.usefixtures("compiled")
-@pytest.mark.parametrize(
-    "f",
-    [
-        _hermitian,
-        _of_conjugates,
-        lambda x: (x.exp().conj().imag.mul_(2),),
-        lambda x: (x.clone().mT.conj().imag.add_(1)[1:],),
-        lambda x: (torch.ops.aten._neg_view(x.exp()).mul_(2), x.sin().conj()),
-    ],
-)
-def test_marks_of_what_is_written_are_eagers(f: Callable[..., Any]) -> None:
-    angles = torch.arange(16.0).square().reshape(4, 4)
-    x = torch.complex(angles.cos(), angles.sin())
-    expected, found = f(x), torch.compile(f, backend="lamella")(x)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
-    for a, e in zip(found, expected, strict=True):
-        assert (a.is_conj(), a.is_neg(), a.stride()) == (e.is_conj(), e.is_neg(), e.stride())
-    found[0].zero_()
-    expected[0].zero_()
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
