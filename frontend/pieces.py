@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 
 from .compiled import without_marks
 from .expand_hops import expanded
-from .graph_parts import UnsupportedGraph, UnsupportedWhole, held_constants, parts_of
+from .graph_parts import UnsupportedGraph, UnsupportedWhole, parts_of, typed_constants
 from .import_fx import Importer
 from .traced_types import NoType
 
@@ -69,19 +69,47 @@ def in_pieces(graph: GraphModule) -> Pieces | None:
     turns = _turns(calls, reasons)
     for node in sorted(calls, key=turns.__getitem__):  # the order of the pieces is that of their first calls
         graph.graph.output_node().prepend(node)
-    split = split_module(graph, torch.nn.Module(), turns.__getitem__, keep_original_order=True)
+    split = _split(graph, turns)
     named = {n: m for n, m in split.named_children() if isinstance(m, GraphModule) and n.startswith("submod_")}
     native = {n: m for n, m in named.items() if int(n.removeprefix("submod_")) % 2 == 0}
     eager = [m for n, m in named.items() if n not in native]
     return Pieces(split, native, eager, list(dict.fromkeys(r for r in reasons.values() if r)))
 
 
+def _split(graph: GraphModule, turns: dict[Node, int]) -> GraphModule:
+    """The graph as calls of its pieces. What it holds and gives back as it is, is in no piece, and `split_module` has
+    not got it.
+    """
+    output = graph.graph.output_node()
+    given = output.args[0]
+    output.args = (pytree.tree_map(lambda value: None if _is_held(value) else value, given),)
+    split = split_module(graph, torch.nn.Module(), turns.__getitem__, keep_original_order=True)
+    output = split.graph.output_node()
+    with split.graph.inserting_before(output):
+        output.args = (pytree.tree_map(lambda old, new: _held_too(split, graph, old, new), given, output.args[0]),)
+    split.recompile()
+    return split
+
+
+def _is_held(value: Any) -> bool:
+    return isinstance(value, Node) and value.op == "get_attr"
+
+
+def _held_too(split: GraphModule, graph: GraphModule, old: Any, new: Any) -> Any:
+    """An output of `split`: one that `graph` holds is held by `split`, too."""
+    if not _is_held(old):
+        return new
+    setattr(split, str(old.target), getattr(graph, str(old.target)))
+    return split.graph.create_node("get_attr", str(old.target))  # `Graph.get_attr` takes parameters alone
+
+
 def _eager_calls(graph: GraphModule) -> dict[Node, str]:
     """The calls that cannot be compiled, each with the reason; "" for parts of results. Raises UnsupportedGraph."""
     importer = Importer(graph, {})
     parts = parts_of(graph)
-    untyped = {n for n in parts.placeholders if not _has_type(importer, n)}
-    importer.add_arguments([n for n in (*parts.placeholders, *held_constants(graph)) if n not in untyped])
+    constants = typed_constants(graph)
+    untyped = {n for n in parts.placeholders if not _has_type(importer, n)} | (parts.held.keys() - constants.keys())
+    importer.add_arguments([n for n in (*parts.placeholders, *constants) if n not in untyped])
     reasons: dict[Node, str] = {}
     for node in parts.calls:
         if node.target is operator.getitem and node.args[0] in reasons:
