@@ -143,7 +143,7 @@ def readable(reason: str) -> str:
 
 
 def reasons(outcomes: Sequence[Outcome]) -> str:
-    """A line for each status and reason, with the operators that have it and where."""
+    """A line for each status and reason, with the operators that have it and where; `_operators` names all columns."""
     groups: dict[tuple[str, str], dict[str, list[str]]] = {}
     for o in outcomes:
         groups.setdefault((o.status, readable(o.reason)), {}).setdefault(o.operator, []).append(o.column)
@@ -151,7 +151,8 @@ def reasons(outcomes: Sequence[Outcome]) -> str:
     for (status, reason), found in sorted(groups.items(), key=lambda item: STATUSES.index(item[0][0])):
         by_columns: dict[str, list[str]] = {}
         for operator, columns in found.items():
-            by_columns.setdefault(", ".join(dict.fromkeys(columns)), []).append(operator)
+            rest = f" and {len(columns) - 4} more" if len(columns) > 5 else ""
+            by_columns.setdefault(f"{', '.join(columns[: 4 if rest else 5])}{rest}", []).append(operator)
         told = "; ".join(f"{', '.join(names)} ({columns})" for columns, names in by_columns.items())
         lines.append(f"- {status}, `{reason}`: {told}")
     return "\n".join(lines) or "None."

@@ -46,6 +46,8 @@ def test_a_reason_is_one_line() -> None:
         "- torch, `Inner: no 'u0'`: cov (float32)",
         "- refused, `eager takes none of the samples`: acos, asin (int64 inplace)",
     ]
+    many = [Outcome("cov", dtype, status="torch", reason="no") for dtype in coverage_report.DTYPES[:9]]
+    assert coverage_report.reasons(many) == "- torch, `no`: cov (float32, bfloat16, float16, float64 and 5 more)"
     long = coverage_report.readable("Unsupported: " + "of symbols FakeTensor(..., size=(u0, 2)) and " * 9)
     assert long == "Unsupported: of symbols a fake tensor"
     assert len(coverage_report.readable("word " * 99)) <= 120
