@@ -208,7 +208,7 @@ def figure(data: Data) -> Any:
 def draw(data: Data, path: Path) -> None:
     import matplotlib
 
-    settings = {"svg.hashsalt": "lamella", "svg.fonttype": "path", "font.family": "DejaVu Sans"}
+    settings: Any = {"svg.hashsalt": "lamella", "svg.fonttype": "path", "font.family": "DejaVu Sans"}
     with matplotlib.rc_context(settings):
         kept = {"Date": None, "Creator": None, "Description": json.dumps(data)}
         figure(data).savefig(path, format="svg", facecolor="white", metadata=kept)
