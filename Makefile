@@ -24,9 +24,10 @@ lint: $(READY) path
 	$(BIN)/lint-imports
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-# Measures for half an hour on a machine that does nothing else, and writes the tables of docs/performance.md.
+# Measures for half an hour on a machine that does nothing else, and writes the tables and plots of docs/performance.md.
 performance: $(READY)
 	$(BIN)/python benchmarks/tables.py --run all
+	$(BIN)/python benchmarks/plots.py
 
 # The repository's root is the package; this link lets tools that look for a folder named lamella find it.
 path:

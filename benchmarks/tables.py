@@ -7,14 +7,13 @@
 comparisons with eager and TorchInductor: a JSON object per line and case and backend, with `suite`, `name`, `mode`,
 `dtype`, `device`, `backend`, `ms`, `speedup` (over eager), `vs_inductor`, `compile_s`, `ok`. A table stands between
 `<!-- table: NAME -->` and `<!-- end -->`; one whose results are not there stays as it is, and so does all other text.
-One that has no place yet gets it, under a heading, before `<!-- further tables -->`.
+One that has no place yet gets it, under a heading, before `<!-- further tables -->`. `plots.py` draws pictures of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -29,6 +28,8 @@ import layers
 import memory
 import targets
 from harness import geometric_mean, table
+
+from lamella.tools import places
 
 HERE = Path(__file__).resolve().parent
 DOCUMENT = HERE.parent / "docs" / "performance.md"
@@ -45,19 +46,15 @@ MEASURES: dict[str, Callable[[list[dict[str, Any]]], str]] = {
 """Name of a script here to what makes a table of its rows."""
 
 FURTHER = "<!-- further tables -->\n"
-_PLACE = re.compile(r"(<!-- table: (?P<name>[^\n]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def filled(document: str, tables: dict[str, str]) -> str:
     """The document with the tables in their places."""
-    places = {found["name"] for found in _PLACE.finditer(document)}
-    new = [f"### {name}\n\n<!-- table: {name} -->\n<!-- end -->\n\n" for name in sorted(set(tables) - places)]
-
-    def place(found: re.Match[str]) -> str:
-        made = tables.get(found["name"])
-        return found[0] if made is None else f"{found[1]}{made}\n{found[3]}"
-
-    return _PLACE.sub(place, document.replace(FURTHER, "".join([*new, FURTHER])))
+    new = [
+        f"### {name}\n\n<!-- table: {name} -->\n<!-- end -->\n\n"
+        for name in sorted(set(tables) - places.places(document).keys())
+    ]
+    return places.filled(document.replace(FURTHER, "".join([*new, FURTHER])), tables)
 
 
 def measured(folder: Path) -> dict[str, str]:

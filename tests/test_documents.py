@@ -124,6 +124,17 @@ def test_links_and_files_of_documents_exist() -> None:
             assert known, f"{document.name}: {name}"
 
 
+def test_links_to_headings_lead_somewhere() -> None:
+    """By the rule that makes anchors of headings: small letters, no signs, dashes for spaces."""
+    for document in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        text = re.sub(r"^```.*?^```$", "", document.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+        anchors = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+        assert len(set(anchors)) == len(anchors), f"{document.name}: {sorted(anchors)}"
+        for link in re.findall(r"\]\(#([^)]+)\)", text):
+            assert link in anchors, f"{document.name}: #{link}"
+
+
 def test_check_sees_a_difference() -> None:
     check("a…c\n…\ne\n", "abc\nd\nd\ne\n")
     for printed in ("abc\n", "abd\nd\ne\n", "abc\nd\nef\n"):

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from . import workers
+from . import places, workers
 from .arguments import names, pattern, shard
 from .model_check import MODES, STATUSES, WITHOUT_FAULT, Outcome
 
@@ -91,21 +91,83 @@ def read(path: Path) -> dict[Key, Outcome]:
     return {o.key: o for o in kept}
 
 
-def report(outcomes: Iterable[Outcome]) -> str:
-    """The table in Markdown, totals first."""
+TEMPLATE = """# Models through Lamella
+
+<!-- table: run -->
+<!-- end -->
+
+- **right**: as eager. **eager**: right, but a graph was given back to torch. **wrong**: another result.
+- **error**: our exception, a crash or a hang.
+- **torch**: torch's own capture fails, or is wrong, without our compiler too (`backend="aot_eager"`).
+- **refused**: the library does not build it so, or eager does not run.
+
+<!-- table: models -->
+<!-- end -->
+
+*Compile*: median CPU seconds of the first call. *Ratio*: eager's CPU time by ours, one thread, geometric mean; sizes
+are so small that it is mostly the cost of calls.
+
+## Not right
+
+<!-- table: not right -->
+<!-- end -->
+
+## Slower than eager
+
+<!-- table: slower -->
+<!-- end -->
+
+## Several graphs, and why TorchDynamo ended the first
+
+<!-- table: breaks -->
+<!-- end -->
+
+## Compiled more often than torch alone would
+
+<!-- table: compiled again -->
+<!-- end -->
+
+## Calls into ATen, by how many models have them
+
+<!-- table: calls -->
+<!-- end -->
+
+## Which models
+
+<!-- table: names -->
+<!-- end -->
+"""
+"""The document where there is none: places, and what its words mean."""
+
+
+def parts(outcomes: Iterable[Outcome]) -> dict[str, str]:
+    """The text of each place."""
     found = sorted(outcomes, key=lambda o: (o.library, o.model))
+    faults = [o for o in found if o.status not in ("right", "refused")]
+    slow = [o for o in found if o.status == "right" and 0 < o.ratio < SLOW]
+    calls: dict[str, set[str]] = {}
+    for o in found:
+        for name in o.calls:
+            calls.setdefault(name, set()).add(o.model)
+    most = sorted(calls.items(), key=lambda item: -len(item[1]))
+    right = sorted({o.model for o in found if o.status in ("right", "eager")})
+    refused = sorted({o.model for o in found if o.status == "refused"})
+    return {
+        "run": f"torch {' and '.join(sorted({o.torch for o in found}))}, CPU, one thread.",
+        "models": _columns(found),
+        "not right": _lines(f"- {_named(o)}: {o.status}: {_text(o.reason)}" for o in faults),
+        "slower": _lines(f"- {_named(o)}: {o.ratio}" for o in slow),
+        "breaks": _lines(f"- {_named(o)}, {o.graphs} graphs: {_text(_short(o.breaks[0]))}" for o in found if o.breaks),
+        "compiled again": _lines(f"- {_named(o)}: {o.recompiled} graphs" for o in found if o.recompiled),
+        "calls": ", ".join(f"{name} {len(models)}" for name, models in most) or "None.",
+        "names": f"Right in some column, {len(right)}: {', '.join(right) or 'none'}.\n\n"
+        f"Refused in some column, {len(refused)}: {', '.join(refused) or 'none'}.",
+    }
+
+
+def _columns(found: Sequence[Outcome]) -> str:
     columns = sorted({(o.library, o.mode, o.dtype) for o in found}, key=lambda c: (c[0], MODES.index(c[1]), c[2]))
     lines = [
-        "# Models through Lamella",
-        "",
-        "Made by `python -m lamella.tools.sweep`: each architecture with a small config and random weights, under "
-        "`torch.compile`, against eager: values (error against float64), gradients of all parameters, dtypes, sizes, "
-        f"strides. torch {' and '.join(sorted({o.torch for o in found}))}, CPU, one thread.",
-        "",
-        "**right**: as eager. **eager**: right, but a graph was given back to torch. **wrong**: another result. "
-        "**error**: our exception, a crash or a hang. **torch**: torch's own capture fails, or is wrong, without our "
-        'compiler too (`backend="aot_eager"`). **refused**: the library does not build it so, or eager does not run.',
-        "",
         f"| library, mode, dtype | models | {' | '.join(STATUSES)} | one graph | no calls | compile s | ratio |",
         "|---" * (len(STATUSES) + 6) + "|",
     ]
@@ -118,32 +180,11 @@ def report(outcomes: Iterable[Outcome]) -> str:
         cells += [f"{statistics.median(o.compile_s for o in ran):.1f}" if ran else ""]
         cells += [f"{statistics.geometric_mean(r):.2f}" if (r := [o.ratio for o in ran if o.ratio]) else ""]
         lines.append(f"| {' | '.join(map(str, cells))} |")
-    lines += ["", "*Compile*: median CPU seconds of the first call. *Ratio*: eager's CPU time by ours, one thread, "]
-    lines[-1] += "geometric mean; sizes are so small that it is mostly the cost of calls."
-    faults = [o for o in found if o.status not in ("right", "refused")]
-    lines += _section("Not right", [f"- {_named(o)}: {o.status}: {_text(o.reason)}" for o in faults])
-    slow = [o for o in found if o.status == "right" and 0 < o.ratio < SLOW]
-    lines += _section("Slower than eager", [f"- {_named(o)}: {o.ratio}" for o in slow])
-    broken = [f"- {_named(o)}, {o.graphs} graphs: {_text(_short(o.breaks[0]))}" for o in found if o.breaks]
-    lines += _section("Several graphs, and why TorchDynamo ended the first", broken)
-    again = [f"- {_named(o)}: {o.recompiled} graphs" for o in found if o.recompiled]
-    lines += _section("Compiled more often than torch alone would", again)
-    calls: dict[str, set[str]] = {}
-    for o in found:
-        for name in o.calls:
-            calls.setdefault(name, set()).add(o.model)
-    most = sorted(calls.items(), key=lambda item: -len(item[1]))
-    listed = [", ".join(f"{name} {len(models)}" for name, models in most)]
-    lines += _section("Calls into ATen, by how many models have them", listed)
-    ran = sorted({o.model for o in found if o.status in ("right", "eager")})
-    lines += _section(f"Right in some column: {len(ran)}", [", ".join(ran)])
-    refused = sorted({o.model for o in found if o.status == "refused"})
-    lines += _section(f"Refused: {len(refused)}", [", ".join(refused)])
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
-def _section(title: str, lines: Sequence[str]) -> list[str]:
-    return ["", f"## {title}", "", *lines] if any(lines) else []
+def _lines(lines: Iterable[str]) -> str:
+    return "\n".join(lines) or "None."
 
 
 def _named(outcome: Outcome) -> str:
@@ -156,7 +197,8 @@ def _short(reason: str) -> str:
 
 
 def _text(reason: str) -> str:
-    return reason.replace("|", "\\|").replace("<", "&lt;")[:240]
+    """A line that is no Markdown."""
+    return f"`{' '.join(reason.split()).replace('`', chr(39))[:160]}`"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -174,7 +216,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--resume", type=Path, help="a file to keep outcomes in, and to take them from")
     parser.add_argument("--again", action="store_true", help="run what is a fault in that file once more")
     parser.add_argument(
-        "--report", type=Path, help="where the table goes: of all outcomes in the file, if there is one"
+        "--report",
+        type=Path,
+        help="the document whose tables are written, of all outcomes in the file",
     )
     options = parser.parse_args(argv)
     if find_spec(options.library) is None:
@@ -195,7 +239,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(_line(outcome), flush=True)
     outcomes = [kept[t.key] for t in chosen if t.key in kept]
     if options.report:
-        options.report.write_text(report(kept.values()), encoding="utf-8")
+        places.write(options.report, TEMPLATE, parts(kept.values()))
     counts = Counter(o.status for o in outcomes)
     print(f"{len(outcomes)} of {len(chosen)}: {', '.join(f'{s} {counts[s]}' for s in STATUSES if counts[s])}")
     return int(any(o.status not in WITHOUT_FAULT for o in outcomes))
