@@ -155,8 +155,15 @@ class _Sizes:
     """Calls that the GPU has waited for, but whose inputs moved."""
     strangers: int = 0
     """Calls with inputs unlike those of any recording."""
+    largest: int = 0
+    """Bytes of the largest result so far."""
     reason: str = ""
     """Why nothing is recorded."""
+
+    def noted(self, results: Sequence[Any]) -> Sequence[Any]:
+        """The results of a call as it is."""
+        self.largest = max([self.largest, *(r.nbytes for r in results if isinstance(r, torch.Tensor))])
+        return results
 
     def begin_again(self) -> None:
         """Looks at calls again, after a rest."""
@@ -206,7 +213,7 @@ class GraphedCall:
                 inputs.clear()
                 return results
         if self.arguments.asked or known.recordings or known.reason:
-            return self.graph(inputs)
+            return known.noted(self.graph(inputs))
         return self._watched(recorder, known, inputs)
 
     def recorder(self) -> Recorder:
@@ -230,9 +237,9 @@ class GraphedCall:
     def _watched(self, recorder: Recorder, known: _Sizes, inputs: list[Any]) -> Sequence[Any]:
         """A call as it is, where nobody has asked for recordings: does the GPU wait for it?"""
         if known.calls <= 2:  # what is loaded at the first calls takes time, too
-            return self.graph(inputs)
+            return known.noted(self.graph(inputs))
         began, start = recorder.moment(), time.perf_counter()
-        results = self.graph(inputs)
+        results = known.noted(self.graph(inputs))
         last, known.last = known.last, (time.perf_counter() - start, began, recorder.moment())
         if last is not None and recorder.past(last[2]):  # else launches are more than a call ahead
             launching, began, ended = last
@@ -336,6 +343,8 @@ class GraphedCall:
             raise Unrecordable("little of the GPU's memory is free")
         gives = kind != "inference" or self.arguments.asked
         lent = None if known.held >= 2 or not gives else 0 if kind == "backward" else LENT
+        if lent is not None and known.largest < lent:
+            lent = None  # with nothing to give, it needs no memory of its own
         policy = Results(frozenset(self.arguments.kept), lent, apart=lent == 0)
         run: Any = self.graph
         if self.uploads:

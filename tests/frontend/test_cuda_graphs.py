@@ -154,6 +154,15 @@ def test_large_results_that_are_given() -> None:
         assert all(r.copied == {0, 1} for r in known.recordings) and bool(known.recordings) >= asked
 
 
+def test_memory_is_shared_by_recordings_that_give_only_copies() -> None:
+    """Asked for or not: one with large results, which are given as they are, needs memory of its own."""
+    for size, own in ((10, 0), (1 << 20, 1)):
+        call, w = graph_of(lambda v: (v[0] * 2,), asked=True), torch.ones(size)
+        for _ in range(4):
+            assert torch.equal(call([w])[0], w * 2)
+        assert (call.fake.recorded, call.fake.owned) == (1, own)
+
+
 def test_inputs_of_the_cpu() -> None:
     call, x = graph_of(lambda v: (v[0] * float(v[1]),)), torch.randn(3)
     for i in range(4):
