@@ -213,8 +213,10 @@ def _not(what: Callable[[torch.dtype], bool], *names: str) -> Check:
     """Checks that operands are not all of dtypes that there are no kernels for."""
 
     def check(given: dict[str, Any]) -> None:
-        if all(what(x.dtype) for x in _tensors(given, names)):
-            raise RuntimeError("not implemented for a dtype")
+        dtypes = [x.dtype for x in _tensors(given, names)]
+        if all(map(what, dtypes)):
+            found = ", ".join(map(str, dict.fromkeys(dtypes)))
+            raise RuntimeError(f"not implemented for {', '.join(names)} of {found}")
 
     return check
 
