@@ -29,7 +29,6 @@ _LIBRARY.define(
 )
 
 
-
 class KernelMissing(LamellaError, LookupError):
     """No kernel of that name is at hand."""
 
