@@ -65,9 +65,6 @@ def _check_added(given: dict[str, Any]) -> None:
     if given.get("reduce", "prod") not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError("expected reduce to be prod, mean, amax or amin")
     ours, theirs = list(x.shape), list(source.shape)
-    places = theirs[given["dim"]] if theirs else 1
-    if not _is_equal(places, index.numel()):
-        raise RuntimeError(f"expected as many indices as source has along dim, {places}")
     if ours and theirs:
         del ours[given["dim"]], theirs[given["dim"]]
     if len(ours) != len(theirs) or not all(map(_is_equal, ours, theirs)):
@@ -116,10 +113,19 @@ _PARAMETERS = ("weight", "bias", "running_mean", "running_var")
 
 def _check_channels(given: dict[str, Any]) -> None:
     """Parameters of a norm have an element for each channel."""
-    channels = given["input"].shape[1]
+    x = given["input"]
+    if x.dim() < 2:
+        raise RuntimeError("expected input to have channels")
+    channels = x.shape[1]
     for t in (given.get(name) for name in _PARAMETERS):
         if t is not None and (t.dim() != 1 or not _is_equal(t.numel(), channels)):
             raise RuntimeError(f"expected parameters to be vectors of {channels} elements, got {list(t.shape)}")
+
+
+def _check_heads(given: dict[str, Any]) -> None:
+    for name in ("query", "key", "value"):
+        if given[name].dim() != 4:
+            raise RuntimeError(f"expected {name} to have 4 dims, got {given[name].dim()}")
 
 
 SIZE_CHECKS: dict[Any, Check] = {
@@ -142,6 +148,7 @@ SIZE_CHECKS: dict[Any, Check] = {
     _aten.index_copy.default: _check_copied,
     _aten.index_add.default: _check_added,
     _aten.index_reduce.default: _check_added,
+    _aten._scaled_dot_product_flash_attention_for_cpu.default: _check_heads,
     _aten.index_select.default: _check_index_vector,
     _aten.bucketize.Tensor: _check_boundaries,
     **dict.fromkeys(

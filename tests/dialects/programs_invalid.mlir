@@ -48,6 +48,23 @@ func.func @main(%x: !sym.t<[s0, 16], bf16>) -> !sym.t<[s0, 16], f32> {
 
 // -----
 
+// a size that may have any sign
+func.func @main(%x: !sym.t<[n0, 8], i64>, %n: !sym.int<n0>) -> !sym.t<[n0, 8], i64> {
+  // expected-error@+1 {{result #0 has type !sym.t<[n0, 8], i64>, but torch makes sizes [5040, 8] and dtype float32}}
+  %y = aten.tanh(%x) : (!sym.t<[n0, 8], i64>) -> !sym.t<[n0, 8], i64>
+  func.return %y : !sym.t<[n0, 8], i64>
+}
+
+// -----
+
+func.func @main(%q: !sym.t<[2, 4, 1, 16], f32>, %k: !sym.t<[2, 4, 16], f32>) -> !sym.t<[2, 4, 1, 16], f32> {
+  // expected-error@+1 {{torch refuses this call: expected key to have 4 dims, got 3}}
+  %y, %l = aten._scaled_dot_product_flash_attention_for_cpu(%q, %k, %k) : (!sym.t<[2, 4, 1, 16], f32>, !sym.t<[2, 4, 16], f32>, !sym.t<[2, 4, 16], f32>) -> (!sym.t<[2, 4, 1, 16], f32>, !sym.t<[2, 4, 1], f32>)
+  func.return %y : !sym.t<[2, 4, 1, 16], f32>
+}
+
+// -----
+
 func.func @main(%x: !sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32> {
   // expected-error@+1 {{the extent d1 = d0 of loop.nest uses d0, which is no size and no dim in scope}}
   %y = loop.nest [d0 = 4, d1 = d0] {
