@@ -122,6 +122,12 @@ def _check_channels(given: dict[str, Any]) -> None:
             raise RuntimeError(f"expected parameters to be vectors of {channels} elements, got {list(t.shape)}")
 
 
+def _check_middle(given: dict[str, Any]) -> None:
+    x, dim = given["self"], given.get("dim", -1)
+    if x.dim() and -x.dim() <= dim < x.dim() and not guard_or_true(x.shape[dim] != 0):
+        raise RuntimeError(f"median(): Expected reduction dim {dim} to have non-zero size.")
+
+
 def _check_heads(given: dict[str, Any]) -> None:
     for name in ("query", "key", "value"):
         if given[name].dim() != 4:
@@ -149,6 +155,8 @@ SIZE_CHECKS: dict[Any, Check] = {
     _aten.index_add.default: _check_added,
     _aten.index_reduce.default: _check_added,
     _aten._scaled_dot_product_flash_attention_for_cpu.default: _check_heads,
+    _aten.median.dim: _check_middle,
+    _aten.nanmedian.dim: _check_middle,
     _aten.index_select.default: _check_index_vector,
     _aten.bucketize.Tensor: _check_boundaries,
     **dict.fromkeys(
