@@ -78,15 +78,20 @@ def compile(
     """`torch.compile` with this compiler: a callable like `model`, or a decorator where that is left out. Of an
     exported program its module is compiled.
 
-    `options` are the fields of `Options`; `mode` is one of torch.compile's. Raises OptionError at once.
+    `options` are the fields of `Options`; `mode` is one of torch.compile's. Raises OptionError at once, and
+    NoProgramError.
     With `fullgraph`, calls of functions enter compiled code by TorchDynamo's guards alone (frontend/fast_entry.py).
     """
     import torch
 
     from .dialects.collection import settle, without_collection
     from .frontend.exported import callable_of
+    from .frontend.options import check_flags, check_program
 
     wanted, model = _asked(options, mode), callable_of(model)
+    check_flags(dynamic, fullgraph)
+    if model is not None:
+        check_program(model)
     given: dict[str, Any] = {**(options or {}), "cuda_graphs": wanted.cuda_graphs, "autotune": wanted.autotune}
     with without_collection():  # loading torch's compiler is a quarter collection
         compiled = torch.compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=lamella, options=given)
@@ -130,14 +135,16 @@ def explain(
     """Compile and call `program` once on these arguments (what it changes is changed), and tell what became of it.
 
     `options` and `mode` are those of `compile`, but nothing comes from a cache. A program with arguments of these names
-    is given in a lambda. Raises OptionError.
+    is given in a lambda. Raises OptionError and NoProgramError.
     A backward graph is there when the call makes a result that requires gradients and torch compiles it at once.
     """
     from .frontend.explain import explain_with
     from .frontend.exported import callable_of
+    from .frontend.options import check_program
 
-    wanted = replace(_asked(options, mode), cache=False)
-    return explain_with(partial(_compile_or_give_up, stories=True), wanted, callable_of(program), *args, **kwargs)
+    wanted, program = replace(_asked(options, mode), cache=False), callable_of(program)
+    check_program(program)
+    return explain_with(partial(_compile_or_give_up, stories=True), wanted, program, *args, **kwargs)
 
 
 def lower(module: ModuleOp | CapturedModule | str, to: str = "loop") -> ModuleOp:
@@ -155,6 +162,8 @@ def lower(module: ModuleOp | CapturedModule | str, to: str = "loop") -> ModuleOp
     source = getattr(source, "module", source)
     if not isinstance(source, ModuleOp):
         raise LamellaError(f"expected a module, its text or what capture gives, got {type(source).__name__}")
+    if not isinstance(to, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise LamellaError(f"expected the name of a level or a pipeline, got {type(to).__name__}")
     if to in LEVELS:
         check_goes_down(source, to)
     copy = source.clone()

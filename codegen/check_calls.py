@@ -77,12 +77,11 @@ def _complaint(op: AtenOp, environment: Environment, hints: Mapping[str, int]) -
     if op.schema.tags & _DEPENDS_ON_DATA or not all(isinstance(t, TensorType) for t in op.result_types):
         return ""
     symbols = sorted({s.name for e in _expressions(op, types) for s in expr.symbols(e)})
-    if any(symbol_kind(name) in SIGNED for name in symbols):
-        return ""
+    are_sizes = not any(symbol_kind(name) in SIGNED for name in symbols)
     complaints: list[str] = []
     for sizes in _assignments(symbols, hints):
         environment.symbols = dict(sizes)
-        complaint = _complaint_at(op, environment)
+        complaint = _complaint_at(op, environment, are_sizes)
         if not complaint:
             return ""
         complaints.append(complaint)
@@ -97,7 +96,8 @@ def _assignments(symbols: Sequence[str], hints: Mapping[str, int]) -> Iterator[M
         yield {name: guess[i % len(guess)] for i, name in enumerate(symbols)}
 
 
-def _complaint_at(op: AtenOp, environment: Environment) -> str:
+def _complaint_at(op: AtenOp, environment: Environment, are_sizes: bool) -> str:
+    """The same for sizes. Of symbols that are not known to be any, only ranks and dtypes of results are told."""
     try:
         operands = [_stand_in(v.type, environment) for v in op.operands]
         results = call_overload(op, operands, environment)
@@ -105,12 +105,13 @@ def _complaint_at(op: AtenOp, environment: Environment) -> str:
         return ""
     except Exception as error:  # operators refuse arguments in many ways
         message = next(iter(str(error).splitlines()), "") or type(error).__name__
-        return "" if _NO_FUNCTION.search(message) else f"torch refuses this call: {message}"
+        return "" if not are_sizes or _NO_FUNCTION.search(message) else f"torch refuses this call: {message}"
     for i, (result, type_) in enumerate(zip(results, op.result_types, strict=False)):
         if not isinstance(result, torch.Tensor) or not isinstance(type_, TensorType):
             continue
         sizes = [environment.evaluate(d) for d in type_.shape]
-        if list(result.shape) != sizes or result.dtype is not _dtype(type_):
+        same = list(result.shape) == sizes if are_sizes else result.dim() == len(sizes)
+        if not same or result.dtype is not _dtype(type_):
             made = f"sizes {list(result.shape)} and dtype {str(result.dtype)[6:]}"
             at = f" for {environment.symbols}" if environment.symbols else ""
             return f"result #{i} has type {type_}, but torch makes {made}{at}"

@@ -270,7 +270,8 @@ def elf_symbols(obj: bytes) -> tuple[set[str], set[str]]:
     """Global symbols an ELF object needs, and those it defines. CodegenError unless the object is for this machine."""
     try:
         if obj[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<HH", obj, 16) != (1, _machine_number()):
-            raise CodegenError("not an object file for this machine")
+            here = platform.machine()
+            raise CodegenError(f"not an object file for this machine, {here}: code of another target cannot run here")
         sections, (size, number) = struct.unpack_from("<Q", obj, 40)[0], struct.unpack_from("<HH", obj, 58)
         headers = [struct.unpack_from("<IIQQQQIIQQ", obj, sections + i * size) for i in range(number)]
         needed: set[str] = set()

@@ -43,7 +43,7 @@ def metadata(module: ModuleOp, kernels: Mapping[str, CompiledKernel] | None = No
 def _array(module: ModuleOp, name: str) -> Sequence[Any]:
     attribute = module.attributes.get(name)
     if not isinstance(attribute, ArrayAttr):
-        raise ValueError(f"the module has no {name}: it was not made by host-to-llvm")
+        raise CodegenError(f"the module has no {name}: it was not made by host-to-llvm")
     return attribute.data
 
 

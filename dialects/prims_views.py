@@ -12,7 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var
 from . import expr
 from .prims_base import EXPRS, SCALAR, Exprs, Number, PrimsOp, Scalar, shape_text
 from .prims_elementwise import expect_dim
-from .tensor import TensorType
+from .tensor import TensorType, is_complex, is_float
 
 
 class ViewOp(PrimsOp):
@@ -168,6 +168,13 @@ class PadOp(ViewOp):
 
     def verify_(self) -> None:
         operand, result = self.types()
+        value = self.value.value
+        if is_complex(operand.dtype):
+            self.reject(f"is not defined for {operand.dtype}")
+        if isinstance(value, sympy.Expr):
+            self.reject(f"expected a number for 'value', got {self.value.text}")
+        if isinstance(value, float) and not is_float(operand.dtype):
+            self.reject(f"expected an integer value for {operand.dtype}, got {self.value.text}")
         lows, highs = self.expect_length("low", operand.rank), self.expect_length("high", operand.rank)
         if operand.rank != result.rank:
             self.reject(f"expected a result of rank {operand.rank}, got {shape_text(result.shape)}")

@@ -123,6 +123,8 @@ class Argument:
         if type(value) is tuple:
             if self.nested:
                 return all(type(items) is tuple and all(map(self._allows_element, items)) for items in value)
+            if self.element == "bool" and self.size not in (None, len(value)):  # only torch's lists of bools are arrays
+                return False
             return all(map(self._allows_element, value))
         return self.size is not None and value is not HOLE and self.accepts(value)
 

@@ -34,7 +34,7 @@ _TENSOR = base(TensorType)
 
 
 _F8 = ("f8E4M3FN", "f8E5M2")
-_SUMS: dict[str, tuple[str, ...]] = {
+SUMS: dict[str, tuple[str, ...]] = {
     "f64": ("f64",),
     "f32": ("f32", "f64"),
     "f16": ("f16", "f32"),
@@ -84,7 +84,7 @@ class DotOp(IRDLOperation):
         a, b, c = (str(element_of(v.type)) for v in (self.a, self.b, self.c))
         if a != b and not (a in _F8 and b in _F8):
             raise VerifyException(f"there is no dot of {a} with {b}")
-        if c not in _SUMS.get(a, ()):
+        if c not in SUMS.get(a, ()):
             raise VerifyException(f"there is no dot of {a} that adds up in {c}")
         if self.inputPrecision is not None:
             PRECISION.of(self.inputPrecision)

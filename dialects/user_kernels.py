@@ -18,6 +18,8 @@ from typing import Any, Final
 
 import torch
 
+from .user_error import LamellaError
+
 NAME: Final = "lamella.triton_kernel"
 
 _LIBRARY: Final = torch.library.Library("lamella", "FRAGMENT")
@@ -25,6 +27,11 @@ _LIBRARY.define(
     "triton_kernel(str kernel, str[] names, Tensor(a!)[] written, Tensor[] read, Scalar[] numbers, *, SymInt[] grid,"
     " str[] constants) -> ()"
 )
+
+
+class KernelMissing(LamellaError, LookupError):
+    """No kernel of that name is at hand."""
+
 
 _known: dict[str, Any] = {}
 """Kernels by their names: those that graphs of this process call."""
@@ -60,7 +67,7 @@ def _settings(tuned: Any) -> str:
 def find(name: str) -> Any:
     """The kernel of that name: one that a graph of this process calls, or one that can be imported.
 
-    Raises LookupError where there is none, or it is another one by now.
+    Raises KernelMissing where there is none, or it is another one by now.
     """
     if (kernel := _known.get(name)) is not None:
         return kernel
@@ -72,9 +79,9 @@ def find(name: str) -> Any:
             kernel = getattr(kernel, part)
         found = name_of(kernel)
     except (ImportError, AttributeError, ValueError) as error:
-        raise LookupError(f"no Triton kernel {place} can be imported: {error}") from error
+        raise KernelMissing(f"no Triton kernel {place} can be imported: {error}") from error
     if code and found != name:
-        raise LookupError(f"the Triton kernel {place} is not the one that was compiled")
+        raise KernelMissing(f"the Triton kernel {place} is not the one that was compiled")
     return _known.setdefault(name, kernel)
 
 
@@ -150,7 +157,7 @@ def call(
     constants: Sequence[str],
 ) -> None:
     """Launch a kernel: `names` are those of `written`, `read` and `numbers`, `grid` has three numbers for each
-    configuration of the kernel. Raises LookupError where it is not found.
+    configuration of the kernel. Raises KernelMissing where it is not found.
     """
     function = find(kernel)
     given = dict(zip(names, (*written, *read, *numbers), strict=True))

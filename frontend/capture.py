@@ -99,8 +99,12 @@ def _export(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dy
     try:
         with buffer_hooks_kept():
             return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
-    except (RuntimeError, ValueError, TypeError, AssertionError, UserError) as error:
-        raise CaptureError(f"torch.export cannot capture this program: {error}") from error
+    except LamellaError:
+        raise
+    except Exception as error:  # torch's and the program's own, in whatever way they fail
+        plain = isinstance(error, (RuntimeError, ValueError, TypeError, AssertionError, UserError))
+        said = str(error) if plain else f"{type(error).__name__}: {error}"
+        raise CaptureError(f"torch.export cannot capture this program: {said}") from error
 
 
 def _functional_graph(graph: GraphModule) -> GraphModule:

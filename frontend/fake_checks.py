@@ -1,5 +1,5 @@
-"""What torch's fake kernels do not check of arguments: sizes and dtypes of what is written at a part or an index,
-dtypes of indices, and operands, parameters and inputs of dtypes that ATen has no kernel for.
+"""What torch's fake kernels do not check of arguments: sizes (`fake_size_checks`), numbers, and here dtypes of what is
+written at a part or an index, of indices, and operands, parameters and inputs of dtypes that ATen has no kernel for.
 
 A program that fails a check runs eagerly, and raises what eager does: by a RuntimeError AOTAutograd says that it does
 not take a program. A check that is too strict costs a program its compilation, never its result.
@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, guard_or_true
 
 from .dtype_kinds import (
     is_bool,
@@ -37,127 +36,10 @@ from .fake_number_checks import (
     check_summed,
 )
 from .fake_scalar_checks import SCALAR_CHECKS
+from .fake_size_checks import SIZE_CHECKS, Check
 from .fake_strides import has_no_elements
 
 _aten: Any = torch.ops.aten
-Check = Callable[[dict[str, Any]], None]
-"""It is told the arguments by their names, and may take some of them out."""
-
-
-def _is_equal(a: Any, b: Any) -> bool:
-    return guard_or_true(a == b)
-
-
-def _part_by(view: Any) -> Check:
-    """Checks that the part of x which is written, a view of it, has the sizes of what is written there."""
-
-    def check(given: dict[str, Any]) -> None:
-        x, source = given.pop("self"), given.pop("src")
-        if free_unbacked_symbols((x.shape, source.shape, *given.values())):
-            return
-        try:
-            part = view(x, **given).shape
-        except IndexError as error:
-            raise RuntimeError(str(error)) from error
-        if len(part) != source.dim() or not all(map(_is_equal, part, source.shape)):
-            raise RuntimeError(
-                f"expected src to have the sizes of the part of self that it is written to, {list(part)}"
-            )
-
-    return check
-
-
-def _check_copied(given: dict[str, Any]) -> None:
-    x, source, index = given["self"], given["source"], given["index"]
-    if x.dtype != source.dtype or index.dtype != torch.int64:
-        raise RuntimeError("index_copy_(): expected self and source of one dtype, and an index of int64")
-    ours, theirs = list(x.shape), list(source.shape)
-    if ours and theirs and len(ours) != len(theirs):
-        raise RuntimeError("index_copy_(): expected self and source of as many dims")
-    places = theirs.pop(given["dim"]) if theirs else 1
-    if ours:
-        del ours[given["dim"]]
-    if len(ours) != len(theirs) or not all(map(_is_equal, (*ours, places), (*theirs, index.numel()))):
-        raise RuntimeError("index_copy_(): expected source to have the sizes of self, but as many as index along dim")
-
-
-def _check_added(given: dict[str, Any]) -> None:
-    x, source, index = given["self"], given["source"], given["index"]
-    if x.dtype != source.dtype or index.dtype not in (torch.int32, torch.int64):
-        raise RuntimeError("expected self and source of one dtype, and an index of int32 or int64")
-    if given.get("reduce", "prod") not in ("prod", "mean", "amax", "amin"):
-        raise RuntimeError("expected reduce to be prod, mean, amax or amin")
-    ours, theirs = list(x.shape), list(source.shape)
-    if ours and theirs:
-        del ours[given["dim"]], theirs[given["dim"]]
-    if len(ours) != len(theirs) or not all(map(_is_equal, ours, theirs)):
-        raise RuntimeError("expected self and source of the same sizes, but along dim")
-
-
-def _check_dim(given: dict[str, Any]) -> None:
-    rank, dim = max(given["self"].dim(), 1), given.get("dim", -1)
-    if not -rank <= dim < rank:
-        raise RuntimeError(f"Dimension out of range, but got {dim}")
-
-
-def _check_padding(given: dict[str, Any]) -> None:
-    """Sides are not cut by more than there is: what is padded at the other one does not count."""
-    sides = iter(given["pad"])
-    for size, low, high in zip(reversed(given["self"].shape), sides, sides, strict=False):
-        if not guard_or_true(size + _cut(low) + _cut(high) >= 0):
-            raise RuntimeError("narrow(): length must be non-negative.")
-
-
-def _cut(side: int) -> int:
-    return 0 if guard_or_true(side >= 0) else side
-
-
-def _check_steps(given: dict[str, Any]) -> None:
-    for name in ("stride", "dilation"):
-        if not all(guard_or_true(step > 0) for step in given[name]):
-            raise RuntimeError(f"{name} should be greater than zero, but got {given[name]}")
-
-
-def _check_convolution(given: dict[str, Any]) -> None:
-    _check_steps(given)
-    if given["transposed"]:
-        for extra, stride, dilation in zip(given["output_padding"], given["stride"], given["dilation"], strict=False):
-            if not (guard_or_true(extra < stride) or guard_or_true(extra < dilation)):
-                raise RuntimeError(f"output padding must be smaller than stride or dilation, but got {extra}")
-
-
-def _check_exponents(given: dict[str, Any]) -> None:
-    if given["self"].is_floating_point():
-        _not(is_bool, "other")(given)
-
-
-def _check_boundaries(given: dict[str, Any]) -> None:
-    if given["boundaries"].dim() != 1:
-        raise RuntimeError("boundaries tensor must be 1 dimension")
-
-
-_SIZES: dict[Any, Check] = {
-    **dict.fromkeys(
-        (
-            _aten._softmax.default,
-            _aten._log_softmax.default,
-            _aten.sort.default,
-            _aten.sort.stable,
-            _aten.select.int,
-        ),
-        _check_dim,
-    ),
-    _aten.constant_pad_nd.default: _check_padding,
-    _aten.convolution.default: _check_convolution,
-    _aten.slice_scatter.default: _part_by(_aten.slice.Tensor),
-    _aten.select_scatter.default: _part_by(_aten.select.int),
-    _aten.diagonal_scatter.default: _part_by(_aten.diagonal.default),
-    _aten.as_strided_scatter.default: _part_by(_aten.as_strided.default),
-    _aten.index_copy.default: _check_copied,
-    _aten.index_add.default: _check_added,
-    _aten.index_reduce.default: _check_added,
-}
-
 
 # Dtypes
 
@@ -204,19 +86,52 @@ def _check_parameters(given: dict[str, Any]) -> None:
     """Those of a norm have its input's dtype, or on CPUs are of f32 beside an input of bf16 or f16."""
     x = given["input"]
     dtypes = {t.dtype for t in _tensors(given, ("weight", "bias", "running_mean", "running_var"))}
-    if x.device.type != "cpu" or dtypes <= {x.dtype} or (x.dtype in _HALVES and dtypes == {torch.float32}):
-        return
-    raise RuntimeError("mixed dtype (CPU): expected parameters of the input's dtype, or of float32")
+    mixed = not dtypes <= {x.dtype} and (x.dtype not in _HALVES or dtypes != {torch.float32})
+    if x.device.type == "cpu" and mixed:
+        raise RuntimeError("mixed dtype (CPU): expected parameters of the input's dtype, or of float32")
+
+
+def _check_normalized(given: dict[str, Any]) -> None:
+    _check_parameters(given)
+    _not(is_integer, "input")(given)
 
 
 def _not(what: Callable[[torch.dtype], bool], *names: str) -> Check:
     """Checks that operands are not all of dtypes that there are no kernels for."""
 
     def check(given: dict[str, Any]) -> None:
-        if all(what(x.dtype) for x in _tensors(given, names)):
-            raise RuntimeError("not implemented for a dtype")
+        dtypes = [x.dtype for x in _tensors(given, names)]
+        if all(map(what, dtypes)):
+            found = ", ".join(map(str, dict.fromkeys(dtypes)))
+            raise RuntimeError(f"not implemented for {', '.join(names)} of {found}")
 
     return check
+
+
+def _check_exponents(given: dict[str, Any]) -> None:
+    if given["self"].is_floating_point():
+        _not(is_bool, "other")(given)
+
+
+def _none(what: Callable[[torch.dtype], bool], *names: str) -> Check:
+    """Checks that no operand is of a dtype whose promotion there are no kernels for."""
+
+    def check(given: dict[str, Any]) -> None:
+        for x in _tensors(given, names):
+            if what(x.dtype):
+                raise RuntimeError(f"not implemented for {x.dtype}")
+
+    return check
+
+
+def _check_promotion(given: dict[str, Any]) -> None:
+    """Compared are numbers of one dtype, which some unsigned ones have with no other."""
+    torch.result_type(given["self"], given["other"])
+
+
+def _check_rounded(given: dict[str, Any]) -> None:
+    if given.get("rounding_mode") is not None:
+        _not(is_bool, "self", "other")(given)
 
 
 def _where(holds: Callable[[torch.Tensor], bool], check: Check) -> Check:
@@ -239,13 +154,16 @@ _DTYPES: dict[Any, Check] = {
     _aten.addmm.default: _alike("self", "mat1", "mat2"),
     _aten.mv.default: _alike("self", "vec"),
     _aten.addmv.default: _alike("self", "mat", "vec"),
+    _aten.addbmm.default: _alike("self", "batch1", "batch2"),
+    _aten.linalg_cross.default: _alike("self", "other"),
     _aten.linear.default: _alike("input", "weight", "bias"),
     _aten.grid_sampler_2d.default: _all(_alike("input", "grid"), _not(is_integer, "input")),
     _aten.grid_sampler_3d.default: _all(_alike("input", "grid"), _not(is_integer, "input")),
     _aten.heaviside.default: _alike("self", "values"),
+    _aten.huber_loss.default: _alike("self", "target"),
     **dict.fromkeys(
-        (_aten.binary_cross_entropy.default, _aten.huber_loss.default, _aten.soft_margin_loss.default),
-        _alike("self", "target"),
+        (_aten.binary_cross_entropy.default, _aten.soft_margin_loss.default),
+        _all(_alike("self", "target"), _not(is_integer, "self")),
     ),
     _aten.index_put.default: _all(_alike("self", "values"), _index("indices", *_ANY_INDEX)),
     _aten.put.default: _all(_alike("self", "source"), _index("index", torch.int64)),
@@ -256,9 +174,9 @@ _DTYPES: dict[Any, Check] = {
     _aten.searchsorted.Scalar: _index("sorter", torch.int64),
     _aten.nll_loss_forward.default: _all(_alike("self", "weight"), _TARGET),
     _aten.nll_loss2d_forward.default: _all(_alike("self", "weight"), _TARGET),
+    _aten.native_layer_norm.default: _check_parameters,
     **dict.fromkeys(
         (
-            _aten.native_layer_norm.default,
             _aten.native_group_norm.default,
             _aten.native_batch_norm.default,
             _aten._native_batch_norm_legit.default,
@@ -267,13 +185,11 @@ _DTYPES: dict[Any, Check] = {
             _aten._batch_norm_with_update.default,
             _aten._batch_norm_no_update.default,
         ),
-        _check_parameters,
+        _check_normalized,
     ),
     **dict.fromkeys(
         (
             _aten.relu.default,
-            _aten.silu.default,
-            _aten.glu.default,
             _aten.threshold.default,
             _aten.topk.default,
             _aten.median.default,
@@ -299,8 +215,16 @@ _DTYPES: dict[Any, Check] = {
         _not(is_half, "self", "other"),
     ),
     _aten.ldexp.Tensor: _on_cpus(_check_exponents),
-    **dict.fromkeys((_aten.bitwise_and.Tensor, _aten.bitwise_or.Tensor), _not(is_float, "self", "other")),
-    _aten.bucketize.Tensor: _all(_not(is_bool, "self", "boundaries"), _check_boundaries),
+    **dict.fromkeys(
+        (_aten.bitwise_and.Tensor, _aten.bitwise_or.Tensor, _aten.bitwise_xor.Tensor), _none(is_float, "self", "other")
+    ),
+    _aten.bitwise_not.default: _not(is_float, "self"),
+    **dict.fromkeys(
+        (getattr(_aten, name).Tensor for name in ("eq", "ne", "lt", "le", "gt", "ge")),
+        _check_promotion,
+    ),
+    _aten.div.Tensor_mode: _on_cpus(_check_rounded),
+    _aten.bucketize.Tensor: _not(is_bool, "self", "boundaries"),
     **dict.fromkeys(
         (
             _aten.ceil.default,
@@ -311,8 +235,6 @@ _DTYPES: dict[Any, Check] = {
             _aten.kthvalue.default,
             _aten.nanmedian.default,
             _aten.nanmedian.dim,
-            _aten.hardswish.default,
-            _aten.hardsigmoid.default,
             _aten.abs.default,
         ),
         _on_cpus(_not(is_bool, "self")),
@@ -326,6 +248,15 @@ _DTYPES: dict[Any, Check] = {
             _aten.logcumsumexp.default,
             _aten.adaptive_max_pool2d.default,
             _aten.adaptive_max_pool3d.default,
+            _aten.hardsigmoid.default,
+            _aten.hardswish.default,
+            _aten.hardshrink.default,
+            _aten.softplus.default,
+            _aten.mish.default,
+            _aten.glu.default,
+            _aten.silu.default,
+            _aten.log_sigmoid_forward.default,
+            _aten._safe_softmax.default,
         ),
         _on_cpus(_not(is_integer, "self")),
     ),
@@ -340,7 +271,7 @@ _DTYPES: dict[Any, Check] = {
     _aten.uniform.default: check_range,
     _aten.smooth_l1_loss.default: check_beta,
     _aten.mvlgamma.default: check_order,
-    _aten.celu.default: check_alpha,
+    _aten.celu.default: _all(check_alpha, _on_cpus(_not(is_integer, "self"))),
     **dict.fromkeys(
         (
             _aten.clamp.default,
@@ -404,7 +335,7 @@ _AT_AN_INDEX: dict[Any, Check] = {
     _aten.index_reduce.default: _on_cpus(_all(_not(is_wide_unsigned, "self"), _check_reduced)),
 }
 
-_TABLES = (_SIZES, _DTYPES, _AT_AN_INDEX, SCALAR_CHECKS)
+_TABLES = (SIZE_CHECKS, _DTYPES, _AT_AN_INDEX, SCALAR_CHECKS)
 CHECKS: dict[Any, Check] = {
     operator: _all(*(table[operator] for table in _TABLES if operator in table))
     for operator in dict.fromkeys(operator for table in _TABLES for operator in table)

@@ -34,6 +34,10 @@ class OptionError(LamellaError, ValueError):
     """An option or mode that does not exist, or a value it cannot have."""
 
 
+class NoProgramError(LamellaError, TypeError):
+    """What is to be compiled is nothing that can be called."""
+
+
 def parse_options(options: Any = None, mode: str | None = None) -> Options:
     """The options of a mapping by name, with defaults. Raises OptionError."""
     if mode is not None and mode not in MODES:
@@ -64,6 +68,20 @@ def parse_options(options: Any = None, mode: str | None = None) -> Options:
     if budget is not None and not 0 <= budget <= 1:
         raise OptionError(f"option 'activation_memory_budget' lies between 0 and 1, got {budget!r}")
     return Options(**given)
+
+
+def check_program(program: Any) -> None:
+    """Raises NoProgramError for what cannot be called."""
+    if not callable(program):
+        raise NoProgramError(f"expected a function, a module or an exported program, got {type(program).__name__}")
+
+
+def check_flags(dynamic: Any, fullgraph: Any) -> None:
+    """Raises OptionError: torch takes what is no truth value for one, or says where in its code it does not."""
+    if dynamic is not None and not isinstance(dynamic, bool):
+        raise OptionError(f"dynamic is True, False or None, got {dynamic!r}")
+    if not isinstance(fullgraph, bool):
+        raise OptionError(f"fullgraph is True or False, got {fullgraph!r}")
 
 
 def with_environment(options: Options) -> Options:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -75,6 +76,13 @@ def register_pattern(
     The first pattern registered is tried first. Raises PatternError, and CaptureError where torch.export cannot trace
     a function.
     """
+    if not isinstance(example_inputs, (list, tuple)):
+        raise PatternError(f"expected a list of examples, got {type(example_inputs).__name__}")
+    for i, x in enumerate(example_inputs):
+        if isinstance(x, bool) or not isinstance(x, (int, float, torch.Tensor)):
+            raise PatternError(f"example #{i} is a {type(x).__name__}: tensors and numbers can be arguments")
+    _check_takes("pattern", search, example_inputs)
+    _check_takes("replacement", replace, example_inputs)
     wanted = re.sub(r"\W", "_", name or _name(search))
     taken = {p.name for p in REGISTERED}
     name = next(n for n in (wanted, *(f"{wanted}_{i}" for i in range(2, len(taken) + 3))) if n not in taken)
@@ -84,6 +92,18 @@ def register_pattern(
     )
     _check(pattern.search, pattern.replace, example_inputs)
     return RegisteredPattern(pattern)
+
+
+def _check_takes(what: str, function: Any, examples: Sequence[Any]) -> None:
+    """Raises PatternError for what is no function of as many arguments as there are examples."""
+    if not callable(function):
+        raise PatternError(f"the {what} is a {type(function).__name__}, not a function")
+    try:
+        inspect.signature(function).bind(*examples)
+    except TypeError as error:
+        raise PatternError(f"the {what} cannot be called with the {len(examples)} examples: {error}") from None
+    except ValueError:  # of some built-in functions nothing is known
+        return
 
 
 def _traced(function: Callable[..., Any], examples: Sequence[Any], symbol: str) -> FuncOp:
@@ -113,8 +133,6 @@ def _add_numbers(main: FuncOp, examples: Sequence[Any], taken: Sequence[int]) ->
     for i, x in enumerate(examples):
         if i in taken:
             continue
-        if isinstance(x, bool) or not isinstance(x, (int, float)):
-            raise PatternError(f"example #{i} is a {type(x).__name__}: tensors and numbers can be arguments")
         if isinstance(x, torch.Tensor):
             continue
         if (type(x), x) in symbols:

@@ -108,15 +108,15 @@ def masked_index(call: Call, x: Value, mask: Value, indices: Sequence[Value | No
     chosen = None if x.type.numel == 0 else _selection(x, _within(x, indices))
     if chosen is None:
         return NotImplemented
-    y = x.gather(chosen.indices, chosen.index, call.type.with_(shape=chosen.shape))
-    return mask.to("i1").expand(chosen.shape).where(y, y.full(filler))
+    y = x.gather(chosen.indices, chosen.index, call.type.with_(shape=chosen.shape)).expand(call.type.shape)
+    return mask.to("i1").expand(call.type.shape).where(y, y.full(filler))
 
 
 @rule("aten._unsafe_masked_index_put_accumulate")
 def masked_index_put(call: Call, x: Value, mask: Value, indices: Sequence[Value | None], values: Value) -> Any:
     """x with values added at indices where the mask is set."""
     chosen = None if x.type.numel == 0 else _selection(x, _within(x, indices))
-    if chosen is None:
+    if chosen is None or not _fits(call, values, chosen.shape) or not _fits(call, mask, chosen.shape):
         return NotImplemented
     values = values.to(x.dtype).expand(chosen.shape)
     source = mask.to("i1").expand(chosen.shape).where(values, values.full(0))

@@ -108,7 +108,7 @@ def round_decimals(x: Value, decimals: int) -> Any:
     """round(x * 10^decimals) / 10^decimals, by a division for negative decimals."""
     if not x.is_float:
         return NotImplemented
-    ten = 10.0 ** abs(decimals)
+    ten = 10.0 ** abs(decimals) if abs(decimals) < 309 else math.inf
     if decimals < 0:
         return (x / ten).unary(prims.RoundOp.make) * ten
     return (x * ten).unary(prims.RoundOp.make) / ten

@@ -224,10 +224,14 @@ class Gpus:
         kernel, count = frame.external(f"{name}.kernel"), b.constant(len(operands), i64)
         frame.checked("lamella_cuda_launch", kernel, self.streams[device], self.arguments, count, *programs)
 
-    def table(self) -> list[Attribute]:
-        """Of each function in turn, its name, its GPU, the number of its buffers, and the bits of its numbers."""
-        found: list[Attribute] = []
+    def table(self, earlier: Sequence[Attribute] = ()) -> list[Attribute]:
+        """Of each function in turn, its name, its GPU, the number of its buffers, and the bits of its numbers; after
+        those of programs that are written already.
+        """
+        found = list(earlier)
         for name, (device, buffers, bits) in self.used.items():
+            if StringAttr(name) in earlier:
+                continue
             numbers = ArrayAttr([IntegerAttr(n, i64) for n in bits])
             found += [StringAttr(name), IntegerAttr(device, i64), IntegerAttr(buffers, i64), numbers]
         return found

@@ -99,9 +99,12 @@ class HostError(LamellaError):
 
 
 class Frame:
-    """One function `main(self, arguments, count) -> tuple` being written, and the module-level things it needs."""
+    """One function `main(self, arguments, count) -> tuple` being written, and the module-level things it needs.
 
-    def __init__(self, location: LocationAttr) -> None:
+    `objects`, and as many tables, are those of programs of the module that are written already.
+    """
+
+    def __init__(self, location: LocationAttr, objects: Sequence[Attribute] = (), tables: int = 0) -> None:
         self.b = FunctionBuilder([PTR, PTR, i64], contract=False)
         self.location = location
         self.b.location = location
@@ -112,8 +115,9 @@ class Frame:
         self.globals: dict[tuple[int, ...], llvm.GlobalOp] = {}
         self.externals: dict[str, llvm.GlobalOp] = {}
         self.declared: dict[str, str] = {}
-        self.objects_: list[Attribute] = []
-        self._object_index: dict[Attribute, int] = {}
+        self.objects_ = list(objects)
+        self._object_index = {spec: i for i, spec in enumerate(objects)}
+        self._tables = tables
         self._arrays: dict[tuple[Any, ...], SSAValue] = {}
         self._leaving: dict[Any, Block] = {}
         self._owned_count = 0
@@ -328,7 +332,7 @@ class Frame:
             data = DenseIntOrFPElementsAttr.from_list(TensorType(i64, [len(key)]), list(key))
             known = self.globals[key] = llvm.GlobalOp(
                 llvm.LLVMArrayType(len(key), i64),
-                f"table_{len(self.globals)}",
+                f"table_{self._tables + len(self.globals)}",
                 "private",
                 constant=True,
                 value=data,

@@ -9,6 +9,7 @@ something long runs (host_gil).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -56,7 +57,19 @@ class HostToLlvm(ModulePass):
         for kernel in [o for o in op.ops if isinstance(o, KernelOp)]:
             raise LamellaVerifyError(kernel, "is not a function yet: kernel-to-llvm goes before host-to-llvm")
         for program in [o for o in op.ops if isinstance(o, host.FuncOp)]:
-            HostLowering(program, self.check, _messages(op), GpuKernels(op), self.deterministic).replace(op)
+            frame = Frame(cast(Any, program.location), _list(op, "lamella.objects"), _tables(op))
+            HostLowering(program, frame, self.check, _messages(op), GpuKernels(op), self.deterministic).replace(op)
+
+
+def _list(module: ModuleOp, name: str) -> Sequence[Attribute]:
+    """The elements of an attribute of the module; none where it is missing."""
+    return cast(ArrayAttr[Attribute], module.attributes.get(name, ArrayAttr([]))).data
+
+
+def _tables(module: ModuleOp) -> int:
+    """How many names `table_0`, `table_1`, … are taken."""
+    names = [o.sym_name.data for o in module.ops if isinstance(o, llvm.GlobalOp)]
+    return 1 + max((int(name[6:]) for name in names if re.fullmatch(r"table_\d+", name)), default=-1)
 
 
 def _messages(module: ModuleOp) -> dict[str, ArrayAttr[StringAttr]]:
@@ -74,6 +87,7 @@ class HostLowering(HostTensors):
     def __init__(
         self,
         program: host.FuncOp,
+        frame: Frame,
         check: bool,
         messages: Mapping[str, ArrayAttr[StringAttr]],
         kernels: GpuKernels,
@@ -83,7 +97,7 @@ class HostLowering(HostTensors):
         self.messages = messages
         self.check = check
         self.deterministic = deterministic
-        super().__init__(Frame(cast(Any, program.location)))
+        super().__init__(frame)
         self.arenas: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
         self.grad: SSAValue | None = None
         self.arena_slots: list[SSAValue] = []
@@ -103,15 +117,16 @@ class HostLowering(HostTensors):
         self._leave_after_error()
         main = frame.finish(program.sym_name.data)
         block = module.body.block
-        defined = {o.sym_name.data for o in block.ops if isinstance(o, llvm.FuncOp)}
+        defined = {o.sym_name.data for o in block.ops if isinstance(o, llvm.FuncOp | llvm.GlobalOp)}
         declarations = [d for d in frame.declarations() if cast(Any, d).sym_name.data not in defined]
         block.insert_ops_before([*declarations, main], program)
         program.detach()
         program.erase()
         module.attributes["lamella.objects"] = ArrayAttr(frame.objects_)
-        module.attributes["lamella.arguments"] = ArrayAttr(self._arguments())
+        if program.sym_name.data == "main" or "lamella.arguments" not in module.attributes:
+            module.attributes["lamella.arguments"] = ArrayAttr(self._arguments())
         if self.gpus.used:
-            module.attributes["lamella.kernels"] = ArrayAttr(self.gpus.table())
+            module.attributes["lamella.kernels"] = ArrayAttr(self.gpus.table(_list(module, "lamella.kernels")))
 
     def _arguments(self) -> list[Attribute]:
         """Name and type of each argument, in turn."""

@@ -173,13 +173,21 @@ class Body:
                 key = (case, other)
                 known = self._known.get(key)
                 if known is None:
-                    default = None if other is None else number(other.value.value, scalar_type(dtype))
+                    default = None if other is None else self._number(other, dtype)
                     known = self._known[key] = self.load(source, index, mask=case.when, other=default)
                 return known
             case Constant(value):
-                return self.constant(value.value, scalar_type(dtype))
+                t = scalar_type(dtype)
+                return self.once((repr(value.value), t), arith.ConstantOp, t, value=self._number(case.leaf, dtype))
             case Position(value):
                 return self.convert(self.index(value), "i64", dtype)
+
+    def _number(self, constant: Constant, dtype: str) -> Attribute:
+        """Of a dtype that is not computed in, whose elements are integers here, only zero is known to be that of 0."""
+        value = constant.value.value
+        if not is_computable(dtype) and (is_complex(dtype) or value != 0):
+            self.reject(dtype)
+        return number(value, scalar_type(dtype))
 
     def load(
         self,

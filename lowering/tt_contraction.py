@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, cast
 import sympy
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerType, StringAttr, TensorType, bf16, f32, i32, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import expr, tt
 from ..dialects import tensor as tensors
 from ..dialects.expr import Dim
 from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, YieldOp, op_symbols
 from ..dialects.tensor import HALF_TYPES
+from ..dialects.tt_dot import SUMS
 from ..dialects.tt_enums import PADDING
 from ..dialects.tt_types import element_of, shape_of
 from .address import multiple_of
@@ -60,8 +61,19 @@ def factors(op: ForOp) -> list[tuple[SSAValue, SSAValue]]:
         if kind.data != "add" or not isinstance(product, (arith.MulfOp, arith.MuliOp)):
             return []
         x, y = _unwidened(product.lhs), _unwidened(product.rhs)
-        found.append((x, y) if x.type == y.type else (product.lhs, product.rhs))
+        narrow = x.type == y.type and _is_summed(x.type, _sum_type(value.type))
+        found.append((x, y) if narrow else (product.lhs, product.rhs))
     return found
+
+
+def _sum_type(t: Attribute) -> Attribute:
+    """The type that values of a type are added up in."""
+    return f32 if isinstance(t, HALF_TYPES) else t
+
+
+def _is_summed(factor: Attribute, total: Attribute) -> bool:
+    """Whether there is a `tt.dot` of factors of one type with sums of another."""
+    return str(total) in SUMS.get(str(factor), ())
 
 
 def _unwidened(v: SSAValue) -> SSAValue:
@@ -130,6 +142,9 @@ class ContractionLoop(TileLoop):
         deep = [d for d in self.dims if self.tiles[d.name] > 1]
         if len(body.axes) != 2 or len(deep) != 1 or not self.factors:
             raise KernelError(f"loop.for {op.dims.text} is no product of matrices at these tiles")
+        for (x, _), value in zip(self.factors, self.yields, strict=True):
+            if not _is_summed(x.type, total := _sum_type(value.type)):
+                raise KernelError(f"there is no product of matrices of {x.type} that adds up in {total}")
         self.depth = deep[0]
         self.rows, self.columns = body.axes
         self.dims.sort(key=lambda d: d is self.depth)
@@ -137,7 +152,7 @@ class ContractionLoop(TileLoop):
     def run(self) -> list[SSAValue]:
         """The sums of a tile."""
         body, b, env = self.body, self.b, dict(self.body.env)
-        types = [f32 if isinstance(v.type, HALF_TYPES) else v.type for v in self.yields]
+        types = [_sum_type(v.type) for v in self.yields]
         values = self._nest(0, [b.fit(b.constant(0, t), body.shape) for t in types], True)
         body.env = env
         return [narrowed(b, v, r.type) for v, r in zip(values, self.op.res, strict=True)]

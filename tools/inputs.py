@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+from xdsl.dialects.builtin import ArrayAttr
 
 from ..dialects import expr
 from ..dialects.errors import LamellaError
@@ -12,6 +14,7 @@ from ..dialects.tensor import TORCH_DTYPES, SymType, TensorType, is_complex, is_
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Operation
 
 DIGITS = 18
 """Of sizes and seeds: larger numbers have no place in an int64."""
@@ -21,19 +24,34 @@ def first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
-def signature(module: ModuleOp) -> list[tuple[str, TensorType | SymType]]:
-    """Name and type of every argument of @main, at any level. Raises LamellaError where there is no @main."""
-    described = module.attributes.get("lamella.arguments")
-    if described is not None:  # a native program takes one list
-        pairs = iter(described.data)  # pyright: ignore
-        return [(name.data, type) for name, type in zip(pairs, pairs, strict=True)]
+_PROGRAMS = ("func.func", "host.func", "llvm.func")
+
+
+def main_of(module: ModuleOp) -> Operation:
+    """The function that is run. Raises LamellaError where there is none, or nothing is in it."""
     for op in module.ops:
-        name = op.properties.get("sym_name")
-        if getattr(name, "data", None) != "main":
-            continue
-        args = op.regions[0].block.args
-        return [(a.name_hint or f"arg{a.index}", a.type) for a in args]  # pyright: ignore
+        if op.name in _PROGRAMS and getattr(op.properties.get("sym_name"), "data", None) == "main":
+            if not op.regions[0].blocks:
+                raise LamellaError("@main is declared, and has no body to run")
+            return op
     raise LamellaError("the module has no function @main to run")
+
+
+def signature(module: ModuleOp) -> list[tuple[str, TensorType | SymType]]:
+    """Name and type of every argument of @main, at any level. Raises LamellaError where it cannot be called."""
+    main = main_of(module)
+    if main.name == "llvm.func":  # a native program takes one list
+        described = module.attributes.get("lamella.arguments")
+        if not isinstance(described, ArrayAttr):
+            raise LamellaError("@main has no 'lamella.arguments' beside it: the module was not made by host-to-llvm")
+        words = cast("Sequence[Any]", described.data)
+        pairs = [(getattr(name, "data", name), type_) for name, type_ in zip(words[::2], words[1::2], strict=False)]
+    else:
+        pairs = [(a.name_hint or f"arg{a.index}", a.type) for a in main.regions[0].blocks[0].args]
+    for name, type_ in pairs:
+        if not isinstance(type_, (TensorType, SymType)):
+            raise LamellaError(f"@main takes '{name}' of type {type_}: only tensors and numbers can be given")
+    return cast("list[tuple[str, TensorType | SymType]]", pairs)
 
 
 def random_inputs(module: ModuleOp, *, seed: int = 0, high: int = 2, sizes: dict[str, int] | None = None) -> list[Any]:

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ..dialects.errors import LamellaError
 from .arguments import bound
-from .inputs import DIGITS, check_inputs, first_line, load_inputs, random_inputs
+from .inputs import DIGITS, check_inputs, first_line, load_inputs, main_of, random_inputs
 from .source import USER_ERROR as USER_ERROR
 from .source import Arguments, boundary, checked, read
 
@@ -104,9 +104,7 @@ def execute(module: ModuleOp, inputs: Sequence[Any]) -> list[Any]:
     import torch
 
     copies = [_copy(i) if isinstance(i, torch.Tensor) else i for i in inputs]
-    main = next((op for op in module.ops if getattr(op.properties.get("sym_name"), "data", None) == "main"), None)
-    if main is None:
-        raise LamellaError("the module has no function @main to run")
+    main = main_of(module)
     if main.name == "func.func":
         from ..codegen.interpreter import run_module
 

@@ -172,6 +172,33 @@ func.func @main(%x: !sym.t<[4], f32>) {
 
 // -----
 
+// a number around complex ones
+func.func @main(%x: !sym.t<[4], c64>) {
+  // expected-error@+1 {{is not defined for c64}}
+  %r = prims.pad %x {low = [1], high = [1], value = 0.0} : !sym.t<[4], c64> -> !sym.t<[6], c64>
+  func.return
+}
+
+// -----
+
+// a fraction around integers
+func.func @main(%x: !sym.t<[4], i32>) {
+  // expected-error@+1 {{expected an integer value for i32, got 0.5}}
+  %r = prims.pad %x {low = [1], high = [1], value = 0.5} : !sym.t<[4], i32> -> !sym.t<[6], i32>
+  func.return
+}
+
+// -----
+
+// what is no number
+func.func @main(%x: !sym.t<[s0], f32>) {
+  // expected-error@+1 {{expected a number for 'value', got s0}}
+  %r = prims.pad %x {low = [0], high = [0], value = s0} : !sym.t<[s0], f32>
+  func.return
+}
+
+// -----
+
 // the size of padding
 func.func @main(%x: !sym.t<[4], f32>) {
   // expected-error@+1 {{expected size 6 in dim 0, got 5}}

@@ -24,10 +24,43 @@ func.func @main(%x: !sym.t<[s0, 16], f32>) -> !sym.t<[s0], f32> {
 
 // -----
 
+func.func @main(%x: !sym.t<[1, 1, 4, 4], i1>) -> !sym.t<[1, 1, 2, 2], i1> {
+  // expected-error@+1 {{torch refuses this call: not implemented for self of torch.bool}}
+  %r = aten.avg_pool2d(%x, [2, 2], [2, 2]) : (!sym.t<[1, 1, 4, 4], i1>) -> !sym.t<[1, 1, 2, 2], i1>
+  func.return %r : !sym.t<[1, 1, 2, 2], i1>
+}
+
+// -----
+
+func.func @main(%x: !sym.t<[4], f32>, %i: !sym.t<[2], c64>, %s: !sym.t<[2], f32>) -> !sym.t<[4], f32> {
+  // expected-error@+1 {{torch refuses this call: expected self and source of one dtype, and an index of int32 or int64}}
+  %r = aten.index_add(%x, 0, %i, %s) : (!sym.t<[4], f32>, !sym.t<[2], c64>, !sym.t<[2], f32>) -> !sym.t<[4], f32>
+  func.return %r : !sym.t<[4], f32>
+}
+
+// -----
+
 func.func @main(%x: !sym.t<[s0, 16], bf16>) -> !sym.t<[s0, 16], f32> {
   // expected-error@+1 {{result #0 has type !sym.t<[s0, 16], f32>, but torch makes sizes}}
   %y = aten.exp(%x) : (!sym.t<[s0, 16], bf16>) -> !sym.t<[s0, 16], f32>
   func.return %y : !sym.t<[s0, 16], f32>
+}
+
+// -----
+
+// a size that may have any sign
+func.func @main(%x: !sym.t<[n0, 8], i64>, %n: !sym.int<n0>) -> !sym.t<[n0, 8], i64> {
+  // expected-error@+1 {{result #0 has type !sym.t<[n0, 8], i64>, but torch makes sizes [5040, 8] and dtype float32}}
+  %y = aten.tanh(%x) : (!sym.t<[n0, 8], i64>) -> !sym.t<[n0, 8], i64>
+  func.return %y : !sym.t<[n0, 8], i64>
+}
+
+// -----
+
+func.func @main(%q: !sym.t<[2, 4, 1, 16], f32>, %k: !sym.t<[2, 4, 16], f32>) -> !sym.t<[2, 4, 1, 16], f32> {
+  // expected-error@+1 {{torch refuses this call: expected key to have 4 dims, got 3}}
+  %y, %l = aten._scaled_dot_product_flash_attention_for_cpu(%q, %k, %k) : (!sym.t<[2, 4, 1, 16], f32>, !sym.t<[2, 4, 16], f32>, !sym.t<[2, 4, 16], f32>) -> (!sym.t<[2, 4, 1, 16], f32>, !sym.t<[2, 4, 1], f32>)
+  func.return %y : !sym.t<[2, 4, 1, 16], f32>
 }
 
 // -----

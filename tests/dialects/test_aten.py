@@ -226,6 +226,12 @@ BAD_CALLS: list[tuple[str, list[Any], list[Attribute], str]] = [
     ("aten.mul.Tensor", ["x", None], ["t"], "argument 'other': none is not a Tensor"),
     ("aten._to_copy", ["x", "float32"], ["t"], "argument 'dtype': \"float32\" is not a ScalarType"),
     ("aten.view", ["x", 4], ["t"], r"argument 'size': 4 is not an int\[\]"),
+    (
+        "aten.convolution_backward",
+        ["x", "x", "x", (0,), (1,), (0,), (1,), False, (0,), 1, ()],
+        ["t", "t", "t"],
+        r"argument 'output_mask': \[\] is not a bool\[3\]",
+    ),
     ("aten.exp", ["x"], [], "has 0 results, expected 1"),
     ("aten.exp", ["x"], ["t", "t"], "has 2 results, expected 1"),
     ("aten.exp", ["x"], ["i"], "result #0 of type !sym.int<s0> cannot hold Tensor"),

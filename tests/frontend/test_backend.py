@@ -39,6 +39,21 @@ def test_wrong_options_are_named(options: Any, mode: str | None, message: str) -
     assert issubclass(OptionError, LamellaError)
 
 
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [({"dynamic": "yes"}, "dynamic is True, False or None"), ({"fullgraph": "no"}, "fullgraph is True or False")],
+)
+def test_flags_are_truth_values(keywords: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        lamella.compile(lambda x: x, **keywords)
+
+
+@pytest.mark.parametrize("take", [lamella.compile, lamella.explain])
+def test_what_is_no_program(take: Any) -> None:
+    with pytest.raises(LamellaError, match="expected a function, a module or an exported program, got Tensor"):
+        take(torch.ones(2))
+
+
 def test_options_have_defaults() -> None:
     assert parse_options() == parse_options({}) == parse_options(None, "default")
     assert parse_options(None, "max-autotune").autotune and parse_options(None, "max-autotune-no-cudagraphs").autotune

@@ -12,6 +12,7 @@ from torch.export import Dim
 
 import lamella
 from lamella.codegen.interpreter import run_module
+from lamella.dialects.errors import LamellaError
 from lamella.dialects.text import parse_module
 from lamella.dialects.verify import verify
 from lamella.frontend.capture import CapturedModule, CaptureError, capture
@@ -110,6 +111,10 @@ def test_errors_are_for_people() -> None:
         captured.inputs(torch.ones(2), torch.ones(2), z=1)
     with pytest.raises(CaptureError, match=r"torch\.export cannot capture"):
         capture(lambda x: x if x.sum() > 0 else -x, torch.ones(2))
+    with pytest.raises(CaptureError, match=r"cannot capture this program: IndexError: "):
+        capture(lambda x: x, torch.ones(2), dynamic_shapes=({1: torch.export.Dim("b")},))
+    with pytest.raises(LamellaError, match="expected the name of a level or a pipeline, got int"):
+        lamella.lower(captured, 3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(CaptureError, match="changes the sizes or strides of an input"):
         capture(lambda x: x.t_() + 1, torch.ones(2, 3))
 

@@ -155,6 +155,31 @@ WRONG: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
             "index_copy": lambda x, i: x.index_copy(0, i, x),
         }.items()
     },
+    **{
+        f"{name} of integers": (f, (WHOLE,))
+        for name, f in {
+            **{f.__name__: f for f in (F.silu, F.mish, F.celu, F.glu, F.softplus, F.logsigmoid)},
+            **{f.__name__: f for f in (F.hardsigmoid, F.hardswish, F.hardshrink)},
+            "a safe softmax": lambda x: torch.ops.aten._safe_softmax(x, 1),
+            "binary_cross_entropy": lambda x: F.binary_cross_entropy(x, x),
+            "soft_margin_loss": lambda x: F.soft_margin_loss(x, x),
+            "batch_norm": lambda x: F.batch_norm(x, x[1], x[1]),
+        }.items()
+    },
+    "bits of floats": (torch.bitwise_not, (X,)),
+    "bits of a float that is a tensor": (lambda x, y: x ^ y[0, 0], (WHOLE, X)),
+    "a cross product of two dtypes": (torch.linalg.cross, (X, WHOLE)),
+    "a sum of products of two dtypes": (
+        lambda x, y: torch.addbmm(x, y[:, :, None], y[:, None, :]),
+        (X[:3], X.double()),
+    ),
+    "an order of dtypes that have none in common": (torch.lt, (X.to(torch.uint32), WHOLE)),
+    "rounded quotients of truth values": (lambda x: torch.div(x, x, rounding_mode="trunc"), (MASK,)),
+    "a matrix of indices": (lambda x, i: x.index_select(0, i[None]), (X, I16.long())),
+    "products at a matrix of indices": (lambda x, i: x.index_reduce(0, i[None], x[:2], "prod"), (X, I16.long())),
+    "a median of nothing": (lambda x: x[:, :0].nanmedian(1), (X,)),
+    "a weight for all channels": (lambda x: F.batch_norm(x, None, None, x[0, 0], training=True), (X,)),
+    "a weight of too few channels": (lambda x: F.group_norm(x, 3, x[0, :1]), (X,)),
     "a line of bytes": (lambda x: F.interpolate(x[None], size=5, mode="linear"), (X.byte(),)),
 }
 RIGHT: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
@@ -170,6 +195,8 @@ RIGHT: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "gcd": (torch.gcd, (WHOLE, WHOLE.int())),
     "differences": (lambda x, y: x - y - 1 - (2 - x), (X, WHOLE)),
     "searchsorted": (lambda x, m: torch.searchsorted(x[0], m[0]), (X, MASK)),
+    "unsigned integers that are a number": (lambda x: x == 2, (WHOLE.to(torch.uint16),)),
+    "sums at an index that is a number": (lambda x, i: x[0].index_add(0, i[0], x[0, :1]), (X, I16.long())),
     "conjunction": (lambda x, m: (x & m) | 2, (WHOLE, MASK)),
     "unfold of truth values": (lambda m: F.unfold(m[None, None], 2), (MASK,)),
     "multi_margin_loss": (lambda x, i: F.multi_margin_loss(x, i, weight=x[0]), (X[:2], I16.long())),

@@ -146,12 +146,13 @@ def test_the_first_that_is_registered_is_first_and_all_are_in_the_key() -> None:
         (lambda x: x.sin(), lambda x: (x, x), [torch.ones(3)], "has 1 results, the replacement 2"),
         (lambda x: x.sin(), lambda x: x.double(), [torch.ones(3)], "that of the replacement"),
         (lambda x, s: x.sin(), lambda x, s: x, [torch.ones(3), "a"], "example #1 is a str"),
+        (lambda x: x.sin(), lambda x: x, torch.ones(3), "expected a list of examples, got Tensor"),
+        (lambda x: x.sin(), lambda x, y: x, [torch.ones(3)], "the replacement cannot be called with the 1 examples"),
+        (3, lambda x: x, [torch.ones(3)], "the pattern is a int, not a function"),
         (lambda x: x + CONSTANT, lambda x: x, [torch.ones(3)], "holds a tensor"),
     ],
 )
-def test_what_cannot_be_a_pattern(
-    search: Callable[..., Any], replace: Callable[..., Any], examples: list[Any], message: str
-) -> None:
+def test_what_cannot_be_a_pattern(search: Any, replace: Callable[..., Any], examples: Any, message: str) -> None:
     with pytest.raises(PatternError, match=message):
         lamella.register_pattern(search, replace, examples)
 

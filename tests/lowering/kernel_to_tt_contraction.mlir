@@ -61,3 +61,23 @@ builtin.module {
 // CHECK: tt.dot %[[A]], %[[B]]
 // CHECK: %[[C:.*]] = tt.load %{{[0-9]+}} : tensor<32x16x!tt.ptr<f16>>
 // CHECK: tt.dot %[[A]], %[[C]]
+
+// -----
+
+// There is no product of halves that adds up in f64: the factors are widened first.
+builtin.module {
+  loop.kernel @wide(%a: !sym.t<[64, 64], bf16, device=cuda:0>, %b: !sym.t<[64, 64], bf16, device=cuda:0>) outs(%y: !sym.t<[64, 64], f64, device=cuda:0>) sizes [] grid [d0 = 64, d1 = 64] attributes {tile = {d0 = 32 : i64, d1 = 32 : i64}, warps = 4 : i64, stages = 1 : i64} {
+    %0 = loop.for [r0 = 64] reduce [add] attributes {tile = {r0 = 16 : i64}, dot = "ieee"} {
+      %1 = loop.load %a[d0, r0] : !sym.t<[64, 64], bf16, device=cuda:0>
+      %2 = loop.load %b[r0, d1] : !sym.t<[64, 64], bf16, device=cuda:0>
+      %3 = arith.extf %1 : bf16 to f64
+      %4 = arith.extf %2 : bf16 to f64
+      %5 = arith.mulf %3, %4 : f64
+      loop.yield %5 : f64
+    } : f64
+    loop.store %0, %y[d0, d1] : !sym.t<[64, 64], f64, device=cuda:0>
+    loop.end
+  }
+}
+// CHECK-LABEL: tt.func public @wide
+// CHECK: tt.dot %{{.*}} : tensor<32x16xf64> * tensor<16x32xf64> -> tensor<32x32xf64>

@@ -258,3 +258,32 @@ def test_distances_of_a_large_order(order: float, dtype: torch.dtype) -> None:
     x = torch.randn(5, 4, dtype=dtype, generator=torch.Generator().manual_seed(0))
     for a, b in zip(compiled(f)(x), f(x), strict=True):
         torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("decimals", [-(2**31), -309, -40, 40, 308, 309, 2**31 - 1])
+def test_decimals_beyond_those_of_floats(decimals: int) -> None:
+    """A power of ten that is infinite makes NaN."""
+
+    def f(x: Tensor) -> tuple[Tensor, ...]:
+        return tuple(torch.round(t, decimals=decimals) for t in (x, x.double(), x.bfloat16()))
+
+    x = torch.tensor([0.0, 1.5, -2.0, math.inf, math.nan, 123.456])
+    torch.testing.assert_close(compiled(f)(x), f(x), equal_nan=True, rtol=0, atol=0)
+
+
+def test_a_sum_of_many_terms_is_a_call() -> None:
+    def f(x: Tensor) -> Tensor:
+        return torch.special.multigammaln(x, 5000)
+
+    x = torch.rand(3, dtype=torch.float64) + 5000
+    torch.testing.assert_close(compiled(f)(x), f(x))
+
+
+def test_a_mask_of_more_than_is_indexed() -> None:
+    """The elements are repeated along dims that only the mask has."""
+
+    def f(x: Tensor, mask: Tensor, i: Tensor) -> Tensor:
+        return torch.ops.aten._unsafe_masked_index(x, mask, [i[:, None], i[0]], -2.5)
+
+    x, mask, i = torch.randn(5, 5), torch.rand(4, 6) > 0.5, torch.tensor([0, 3, 1, 4])
+    torch.testing.assert_close(compiled(f)(x, mask, i), f(x, mask, i))

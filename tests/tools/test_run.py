@@ -17,6 +17,13 @@ func.func @main(%x: !sym.t<[s0, 4], f32>) -> !sym.t<[s0, 4], f32> {
 }
 """
 
+KERNEL = """
+func.func @main(%x: !sym.t<[4], f32>) {
+  lamella.triton_kernel("nowhere:add", ["out"], [%x], [], [], grid = [1, 1, 1], constants = []) : (!sym.t<[4], f32>) -> ()
+  func.return
+}
+"""
+
 
 def call(*arguments: str, text: str = TEXT) -> tuple[int, str, str]:
     out, err = io.StringIO(), io.StringIO()
@@ -29,6 +36,10 @@ def call(*arguments: str, text: str = TEXT) -> tuple[int, str, str]:
         (["nowhere.mlir"], TEXT, "cannot read 'nowhere.mlir': No such file"),
         (["-"], "func.func @main(", "<stdin>:1:"),
         (["-"], "builtin.module {}", "the module has no function @main to run"),
+        (["-"], "func.func private @main(!sym.t<[4], f32>) -> ()", "@main is declared, and has no body to run"),
+        (["-"], "func.func @main(%x: i32) {\n  func.return\n}", "@main takes 'x' of type i32: only tensors and"),
+        (["-"], "llvm.func @main(%x: i32) {\n  llvm.return\n}", "@main has no 'lamella.arguments' beside it"),
+        (["-"], KERNEL, "no Triton kernel nowhere:add can be imported: No module named 'nowhere'"),
         (["-", "--size", "s0"], TEXT, "--size s0: expected a name and a number"),
         (["-", "-i", "nowhere.pt"], TEXT, "cannot read inputs from nowhere.pt"),
         (["-", "--nope"], TEXT, "unrecognized arguments: --nope"),
@@ -122,3 +133,15 @@ def test_random_inputs_have_the_strides_of_their_type(strides: str, native: list
 def test_random_inputs_follow_the_seed_and_sizes() -> None:
     first, again, other = (call("-", "--size", "s0=6", "--seed", seed)[1] for seed in ("1", "1", "2"))
     assert first == again != other and "float32[6, 4]" in first
+
+
+def test_programs_beside_main(tmp_path: Path) -> None:
+    """Each has tables and calls of its own; @main is what runs."""
+    other = TEXT.replace("@main", "@other").replace("aten.exp", "aten.erfinv").replace("f32", "f64")
+    taken = "  %b = aten.cumsum(%x, 0) : (!sym.t<[s0, 4], f64>) -> !sym.t<[s0, 4], f64>\n  func.return"
+    other = other.replace("  func.return", taken).replace("return %a", "return %b")
+    x, given, made = torch.randn(3, 4), tmp_path / "in.pt", tmp_path / "out.pt"
+    torch.save([x], given)
+    for text in (TEXT + other, other + TEXT):
+        assert call("-", "--native", "-i", str(given), "-o", str(made), text=text)[0] == 0
+        torch.testing.assert_close(torch.load(made)[0], x.exp())
