@@ -34,6 +34,8 @@ from .fake_number_checks import (
     check_probability,
     check_range,
     check_scale,
+    check_shifts,
+    check_steps,
     check_summed,
 )
 from .fake_scalar_checks import SCALAR_CHECKS
@@ -340,6 +342,8 @@ _DTYPES: dict[Any, Check] = {
     _aten.uniform.default: check_range,
     _aten.smooth_l1_loss.default: check_beta,
     _aten.mvlgamma.default: check_order,
+    _aten.roll.default: check_shifts,
+    **dict.fromkeys((_aten.arange.default, _aten.arange.start, _aten.arange.start_step), check_steps),
     _aten.celu.default: check_alpha,
     **dict.fromkeys(
         (
