@@ -57,6 +57,8 @@ class View:
 
     counted: bool = False
     """Whether its writes count with those of all results in its base's memory: nobody makes it anew."""
+    apart: bool = False
+    """Whether it is the one tensor in its base's memory, and no view to autograd."""
 
     @property
     def numbers(self) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
@@ -94,14 +96,15 @@ class Views:
                 base = f"viewed({base}, r[{before}])"
             steps = [(op, tree_map(expression, args), part) for op, args, part in view.steps]
             numbers, anew = view.numbers, not view.counted
-            kept[i] = Output.view(base, view.value, numbers, view.relative, self.known, values, steps, anew)
+            made_of = Output.view(base, view.value, numbers, view.relative, self.known, values, steps, anew)
+            kept[i] = Output(f"{made_of.source}.data") if view.apart else made_of
         return kept
 
 
 def take_views(graph: GraphModule, inference: bool, marks: Marks = ()) -> Views | None:
-    """Have None in the place of each output that AOTAutograd makes anew by how what is there lies, and for inference of
-    those that are marked as conjugates or negatives of what lies in memory; None if there is no such output. `graph` is
-    one for inference, or a forward; `marks` are those of the program's results.
+    """Have None in the place of each output that AOTAutograd makes anew by how what is there lies, and of those marked
+    as conjugates or negatives of what lies in memory; None if there is no such output. `graph` is one for inference, or
+    a forward; `marks` are those of the program's results.
 
     Raises NotFunctional where nothing says how eager's view lies.
     """
@@ -109,11 +112,15 @@ def take_views(graph: GraphModule, inference: bool, marks: Marks = ()) -> Views 
     node = graph.graph.output_node()
     outputs: list[Any] = tree_leaves(node.args[0])
     bases: list[Node] = []
-    for i, (base, steps, value) in (marked_results(graph, marks, found) if inference else {}).items():
+    for i, (base, steps, value) in marked_results(graph, marks, found, inference).items():
+        if not inference and (base in outputs or base in bases):  # a backward may need what lies there as it is
+            if (copy := _copied(base)) is None:
+                continue
+            base = copy
         if base not in outputs and base not in bases:
             bases.append(base)
         position = outputs.index(base) if base in outputs else len(outputs) + bases.index(base)
-        found[i] = View(base, False, position, value, True, steps, counted=True)
+        found[i] = View(base, False, position, value, True, steps, counted=inference, apart=not inference)
     if not found:
         return None
     known = _bindings([n for n in graph.graph.nodes if n.op == "placeholder"])
@@ -268,6 +275,19 @@ def _is_view(node: Node, base: Node) -> bool:
             return False
         node = node.all_input_nodes[0]
     return True
+
+
+def _copied(node: Node) -> Node | None:
+    """A copy of a result that lies as it does; None if none would."""
+    value: torch.Tensor = node.meta["val"]
+    with detect_fake_mode([value]):  # pyright: ignore
+        copied = value.clone()
+    if copied.stride() != value.stride():
+        return None
+    with node.graph.inserting_after(node):
+        copy = node.graph.call_function(torch.ops.aten.clone.default, (node,))
+    copy.meta = {**node.meta, "val": copied}
+    return copy
 
 
 def _is_number(node: Node) -> bool:

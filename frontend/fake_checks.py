@@ -33,6 +33,8 @@ from .fake_number_checks import (
     check_probability,
     check_range,
     check_scale,
+    check_shifts,
+    check_steps,
     check_summed,
 )
 from .fake_scalar_checks import SCALAR_CHECKS
@@ -272,6 +274,8 @@ _DTYPES: dict[Any, Check] = {
     _aten.smooth_l1_loss.default: check_beta,
     _aten.mvlgamma.default: check_order,
     _aten.celu.default: _all(check_alpha, _on_cpus(_not(is_integer, "self"))),
+    _aten.roll.default: check_shifts,
+    **dict.fromkeys((_aten.arange.default, _aten.arange.start, _aten.arange.start_step), check_steps),
     **dict.fromkeys(
         (
             _aten.clamp.default,

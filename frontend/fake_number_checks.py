@@ -81,3 +81,21 @@ def check_limits(given: dict[str, Any]) -> None:
         return
     if all(isinstance(x, bool) or getattr(x, "dtype", None) is torch.bool for x in (given["self"], *limits)):
         raise RuntimeError("not implemented for 'Bool'")
+
+
+_LEAST_WITH_SIZES = -(2**62)
+"""The least integer that ATen takes in a list which may hold sizes that are symbols."""
+
+
+def check_shifts(given: dict[str, Any]) -> None:
+    if not all(guard_or_true(shift >= _LEAST_WITH_SIZES) for shift in given["shifts"]):
+        raise RuntimeError("SymIntArrayRef expected to contain only concrete integers")
+
+
+def check_steps(given: dict[str, Any]) -> None:
+    """Integers from start to end are counted in 64 bits, where a difference may wrap around."""
+    numbers = start, end, step = given.get("start", 0), given["end"], given.get("step", 1)
+    if not all(isinstance(n, int) for n in numbers) or given.get("dtype", torch.int64) not in (None, torch.int64):
+        return
+    if abs(end - start) + abs(step) >= 2**63:
+        raise RuntimeError("invalid size, possible overflow?")

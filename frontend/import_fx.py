@@ -43,7 +43,7 @@ from .bindings import bindings
 from .expand_hops import expanded
 from .graph_parts import UnsupportedGraph, held_constants, parts_of
 from .import_flow import Function, add_flow
-from .import_known import UNBACKED, add_known_item, add_known_sizes, check_item
+from .import_known import UNBACKED, add_known_item, add_known_sizes, check_item, check_products
 from .import_outputs import add_return
 from .import_storage import OF_STORAGE, of_storage
 from .locations import location
@@ -103,6 +103,8 @@ class Importer:
         self.functions: dict[GraphModule, Function | None] = {} if outer is None else outer.functions
         """What becomes of graphs that are called several times: a function, or None where calls stand in place."""
         self.scalars: dict[sympy.Symbol, SSAValue] = {}
+        self.checked: set[sympy.Expr] = set()
+        """Products of data that are known to have 64 bits."""
 
     def run(self) -> ImportedGraph:
         parts = parts_of(self.graph)
@@ -265,6 +267,7 @@ class Importer:
             products = number.atoms(sympy.Mul, sympy.Pow) if isinstance(number, sympy.Basic) else ()
             if any(_is_large(p) or not _fits(p, value.meta.get("val")) for p in products):
                 raise UnsupportedGraph(f"node {value.name}: a number of Python's may have more than 64 bits")
+            check_products(self, value, number, products)  # pyright: ignore[reportArgumentType]
             if isinstance(bound, SSAValue):
                 if isinstance(bound.type, SymType):
                     return bound.type.expr

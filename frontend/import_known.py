@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 import sympy
 import torch
 from torch.fx import Node
+from xdsl.ir import SSAValue
 
 from ..dialects import expr
 from ..dialects.aten import AtenOp, op_class
 from ..dialects.literal import Value
 from ..dialects.schema import normalize
-from ..dialects.tensor import SymType
-from .graph_parts import UnsupportedWhole
+from ..dialects.tensor import SymType, TensorType
+from .graph_parts import UnsupportedGraph, UnsupportedWhole
 from .locations import location
 
 if TYPE_CHECKING:
@@ -60,6 +62,46 @@ def add_known_sizes(importer: Importer, node: Node, op: AtenOp, value: Any) -> N
             read = SymType.get(expr.symbol(symbol.name), "i64")
             size = op_class(aten.sym_size.int).call([op.results[number], dim], [read], location(node))
             _compare(importer, size, told)
+
+
+def check_products(importer: Importer, node: Node, number: sympy.Expr, products: Iterable[sympy.Expr]) -> None:
+    """An assertion that products of integers that are read, as parts of a number, have 64 bits, as Python's may not.
+    What is below that by the dtypes that are read is not looked at.
+    """
+    for product in products:
+        if product in importer.checked or product.is_integer is not True or not _may_be_large(importer, product):
+            continue
+        if any(type(f).__name__ in ("Mod", "PythonMod") and f.has(product) for f in number.atoms(sympy.Function)):
+            raise UnsupportedGraph(f"node {node.name}: the remainder of a number that may have more than 64 bits")
+        importer.checked.add(product)
+        fits = sympy.And(sympy.Lt(product, 2**63), sympy.Ge(product, -(2**63)))
+        message = f"a product of integers of data has more than 64 bits: {expr.text(product)}"
+        importer.block.add_op(op_class(aten._assert_scalar.default).call([fits, message], [], location(node)))
+
+
+def _may_be_large(importer: Importer, product: sympy.Expr) -> bool:
+    """Whether a number that is read is a factor, and the dtypes read do not say that it is below 2^63."""
+    coefficient, factors = product.as_coeff_Mul()
+    bits = int(abs(coefficient)).bit_length()
+    read = {s: _bits_read(importer.scalars.get(s)) for s in expr.symbols(product)}
+    for base, power in factors.as_powers_dict().items():
+        if not isinstance(power, sympy.Integer):
+            return any(read.values())
+        bits += (read.get(cast(sympy.Symbol, base), 0) or _SIZE_BITS) * int(power)
+    return any(read.values()) and bits >= 64
+
+
+_SIZE_BITS = 31
+"""Of a size, or of what is made of some."""
+_BITS = {"i1": 1, "i8": 7, "u8": 8, "i16": 15, "u16": 16, "i32": 31, "u32": 32}
+
+
+def _bits_read(number: SSAValue | None) -> int:
+    """How many bits a number has that is read from a tensor; 0 for one that is no such number."""
+    op = number.owner if number is not None else None
+    if not isinstance(op, AtenOp) or op.name != "aten._local_scalar_dense":
+        return 0
+    return _BITS.get(cast(TensorType, op.operands[0].type).dtype, 63)
 
 
 def _compare(importer: Importer, read: AtenOp, told: Value) -> None:

@@ -42,8 +42,9 @@ def add_return(importer: Importer, node: Node) -> tuple[list[SSAValue], list[Out
             root, at = importer.root.get(bound, bound), len(results)
             before = whole.setdefault((root, bound.type), at)
             beside = at if isinstance(root, BlockArgument) else first.setdefault(root, at)
-            again = before < at and results[before] is not bound
-            shared = beside if beside < at else None
+            once_more = before < at and results[before] is bound
+            again = before < at and not once_more
+            shared = beside if beside < at and not once_more else None
             outputs.append(Output.seen_again(at, before, shared) if again else Output.result(at, shared))
             results.append(bound)
         elif isinstance(bound, SSAValue) or bound is None:

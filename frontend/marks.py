@@ -16,7 +16,7 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_leaves, tree_structure, tree_unflatten
 
-from .torch_compat import forward_metadata, is_marked, is_plain_tensor
+from .torch_compat import OWN_RESULTS, forward_metadata, is_marked, is_plain_tensor
 
 Steps: TypeAlias = list[tuple[OpOverload, tuple[Any, ...], int | None]]
 """Views: operator, arguments after the tensor, and which of several results."""
@@ -64,25 +64,29 @@ def memory_of(node: Node) -> tuple[Node, Steps] | None:
     return node, steps
 
 
-def marked_results(graph: GraphModule, marks: Marks, known: Any) -> dict[int, tuple[Node, Steps, torch.Tensor]]:
+def marked_results(
+    graph: GraphModule, marks: Marks, known: Any, inference: bool
+) -> dict[int, tuple[Node, Steps, torch.Tensor]]:
     """The outputs that are marked, or that lie in the memory of one that is, but those `known`: as views, of what the
-    graph computes, and the (fake) tensors that they are.
+    graph computes, and the (fake) tensors that they are. With derivatives, only results that AOTAutograd returns as
+    they are.
     """
     outputs: Sequence[Any] = tree_leaves(graph.graph.output_node().args[0])
     lies = {i: found for i, n in enumerate(outputs) if _is_tensor(n) and (found := memory_of(n)) is not None}
-    marked = {
-        i: (base, steps, outputs[i].meta["val"])
-        for i, (base, steps) in lies.items()
-        if i not in known and steps and is_marked(outputs[i].meta["val"]) and base.op == "call_function"
-    }
     meta = forward_metadata()
-    if meta is None or not marks:
-        return marked
-    first = len(meta.tokens) + len(meta.mutated_inp_runtime_indices)
-    asked = {first + k: m for k, m in enumerate(marks) if m is not None}
+    first = 0 if meta is None else len(meta.tokens) + len(meta.mutated_inp_runtime_indices)
+    asked = {} if meta is None else {first + k: m for k, m in enumerate(marks) if m is not None}
+    returned = {*lies} if inference else _returned(meta, first)
+    marked: dict[int, tuple[Node, Steps, torch.Tensor]] = {}
+    for i, (base, steps) in lies.items():
+        value = outputs[i].meta["val"]
+        if i in known or i not in returned or not steps or not is_marked(value) or base.op != "call_function":
+            continue
+        if inference or asked.get(i, _marks(value)) == _marks(value):  # else AOTAutograd makes views of it
+            marked[i] = base, steps, value
     for base in dict.fromkeys(base for i, (base, _) in lies.items() if any(asked.get(i, ())) or i in marked):
         inside = [i for i, (other, _) in lies.items() if other is base]
-        if base.op != "call_function" or any(i in known or i not in asked for i in inside):
+        if base.op != "call_function" or any(i in known or i not in asked or i not in returned for i in inside):
             continue
         for compute, mark in _MARKING.items():
             seen = {i: mark(t) for i in inside if (t := outputs[i].meta["val"]).is_complex() or mark is _NEGATIVE}
@@ -93,6 +97,12 @@ def marked_results(graph: GraphModule, marks: Marks, known: Any) -> dict[int, tu
                 marked |= {i: (memory, [*lies[i][1], (mark, (), None)], t) for i, t in seen.items()}
                 break
     return marked
+
+
+def _returned(meta: Any, first: int) -> set[int]:
+    """The outputs of a forward that are results of the program, and not made anew as views of others."""
+    infos = () if meta is None else meta.output_info
+    return {i for i, info in enumerate(infos, first) if info.output_type in OWN_RESULTS}
 
 
 def _is_tensor(node: Any) -> bool:

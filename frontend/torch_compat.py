@@ -55,6 +55,7 @@ compiler_config: Any = torch.compiler.config
 
 __all__ = [
     "ALIASES_OF_RESULTS",
+    "OWN_RESULTS",
     "BypassCache",
     "CacheableCompiler",
     "InputMutationAOTOutput",
@@ -160,6 +161,8 @@ ALIASES_OF_RESULTS = (
     OutputType.alias_of_intermediate_save_as_output,
     OutputType.alias_of_intermediate_base_is_user_output,
 )
+OWN_RESULTS = (OutputType.non_alias, OutputType.unsafe_view_alias, OutputType.custom_function_view)
+"""Results that are given back as a graph returns them."""
 
 
 def replayed(base: torch.Tensor, sequence: Sequence[Any]) -> torch.Tensor:

@@ -312,7 +312,7 @@ class Frame:
         """A relation between sizes (or a scalar that holds a truth value) as an i64, 0 or 1."""
         if not isinstance(value, (sympy.Rel, sympy.logic.boolalg.BooleanFunction)):
             return self.number(value)
-        if any(s in self.floats for s in expr.symbols(value)):
+        if any(s in self.floats for s in expr.symbols(value)) or not all(map(_has_64_bits, value.atoms(sympy.Integer))):
             return self._in_python(value, BOOL, i64)
         try:
             return self.b.resize(relation(self.b, value, LaneIndex(self.b, self.env)), i64, signed=False)
@@ -390,3 +390,7 @@ def _integral(value: Dim) -> Dim:
 
     fractions = [e for e in value.atoms(sympy.Mul) if isinstance(e.args[0], sympy.Rational) and e.args[0].q != 1]
     return expr.normal(value.xreplace({e: rewrite(e) for e in fractions})) if fractions else value
+
+
+def _has_64_bits(number: sympy.Integer) -> bool:
+    return -(2**63) <= int(number) < 2**63

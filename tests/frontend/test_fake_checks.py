@@ -180,6 +180,8 @@ WRONG: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "a median of nothing": (lambda x: x[:, :0].nanmedian(1), (X,)),
     "a weight for all channels": (lambda x: F.batch_norm(x, None, None, x[0, 0], training=True), (X,)),
     "a weight of too few channels": (lambda x: F.group_norm(x, 3, x[0, :1]), (X,)),
+    "a shift that no list of sizes takes": (lambda x: x.roll(-(2**63)), (X,)),
+    "a range that wraps around": (lambda x: torch.arange(-(2**63), 0, 2**62) + x[0, 0], (X,)),
     "a line of bytes": (lambda x: F.interpolate(x[None], size=5, mode="linear"), (X.byte(),)),
 }
 RIGHT: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
@@ -218,6 +220,11 @@ RIGHT: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "no dropout": (lambda x: torch.dropout(x, 1.0, False) * 2, (X,)),
     "isinf of truth values": (torch.isinf, (MASK,)),
     "triangles without elements": (lambda x: (x.tril(), x.triu()), (X[:0].to(torch.uint16),)),
+    "the largest shifts": (lambda x: x.roll(-(2**62)) + x.roll((2**63 - 1, 1), (0, 1)), (X,)),
+    "ranges of large numbers": (
+        lambda x: (torch.arange(2**63 - 3, 2**63 - 1), torch.arange(-(2**63), 2**63 - 1, 2**62, dtype=x.dtype)),
+        (X,),
+    ),
     "products": (lambda x, y: torch.addmm(x[0, 0], x, y.t()), (WHOLE, WHOLE)),
 }
 
@@ -240,3 +247,13 @@ def test_what_eager_takes_is_compiled(name: str) -> None:
     told = lamella.explain(f, *given)
     assert "eager" not in str(told).split("compiled in")[0], str(told)
     torch.testing.assert_close(lamella.compile(f, fullgraph=True)(*given), f(*given))
+
+
+def test_a_range_that_wraps_around_to_none() -> None:
+    def f(x: Tensor) -> Tensor:
+        return torch.arange(-(2**63), 2**63 - 1, 2**62) + x
+
+    x = torch.tensor(1)
+    torch._dynamo.reset()
+    assert f(x).numel() == 0
+    assert torch.equal(lamella.compile(f)(x), f(x))

@@ -1,10 +1,12 @@
-"""Integers that programs are called with are Python's, and so are products of them."""
+"""Integers that programs are called with, or read from data, are Python's, and so are products of them."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+
+import lamella
 
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
     "square": (lambda x, n: x + n * n % 7, (2**40 + 1,)),
@@ -29,3 +31,43 @@ def test_products_of_numbers(program: str, large_first: bool) -> None:
     calls = [small, large, tuple(-n for n in large), tuple(-n for n in small)]
     for numbers in reversed(calls) if large_first else calls:
         assert torch.equal(compiled(x, *numbers), f(x, *numbers))
+
+
+READ: dict[str, Callable[[torch.Tensor], Any]] = {
+    "product": lambda x: x + x[0].item() * x[1].item(),
+    "beside floats": lambda x: x.double() * (x[0].item() * x[1].item()),
+    "square": lambda x: x - x[0].item() ** 2,
+    "a value": lambda x: torch.full((2,), x[0].item() * x[1].item()),
+    "with a number": lambda x: x + x[0].item() * 2**40,
+    "with a size": lambda x: x + x[0].item() * (x.shape[0] * 2**30),
+    "remainder": lambda x: x + x[0].item() * x[1].item() % 7,
+    "result": lambda x: x[0].item() * x[1].item(),
+    "a size": lambda x: torch.zeros(x[0].item() % 5 * (x[1].item() % 7)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:a part of a graph runs eagerly")
+@pytest.mark.parametrize("program", READ)
+def test_products_of_what_is_read(program: str) -> None:
+    """What has 64 bits is computed, what has more is an error where eager has one."""
+    torch._dynamo.reset()
+    f = READ[program]
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        compiled = torch.compile(f, backend="lamella", dynamic=True)
+        for large in ((3, -4, 1), (-(2**32), 2**31, 0), (2**31, 2**33, 5), (2**40, 2**41, 2), (3, 4, 5)):
+            x = torch.tensor(large)
+            try:
+                expected = f(x)
+            except OverflowError:
+                with pytest.raises((OverflowError, RuntimeError)):
+                    compiled(x)
+                continue
+            found = compiled(x)
+            assert torch.equal(found, expected) if isinstance(found, torch.Tensor) else found == expected
+
+
+def test_products_of_what_is_read_in_32_bits_are_not_looked_at() -> None:
+    x = torch.tensor([3, 4], dtype=torch.int32)
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        told = lamella.explain(lambda x: x.long() * (x[0].item() * x[1].item()), x)
+    assert "_assert_scalar" not in str(told)

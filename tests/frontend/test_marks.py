@@ -68,3 +68,37 @@ def test_marks_of_what_is_written_are_eagers(f: Callable[..., Any]) -> None:
     found[0].zero_()
     expected[0].zero_()
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def _written_conjugate(x: Tensor) -> tuple[Tensor, ...]:
+    base = x * 2
+    return base.conj().mul_(2), base
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: ((x * 2).conj(), (x * 2).conj().imag, (x * 3)[1:].conj(), x.exp().mH, x.exp().conj().imag),
+        lambda x: (x.clone().mT.conj().imag.add_(1)[1:],),
+        lambda x: (torch.ops.aten._neg_view(x.real * 2), (x.detach() * 2).conj()),
+        lambda x: (x.conj(), (x.sin().mH @ x).mH),
+        _written_conjugate,
+    ],
+)
+def test_marks_of_results_with_derivatives(f: Callable[..., Any], dynamic: bool) -> None:
+    """Each is the one in its memory: what the backward needs is not written with it."""
+    angles = torch.arange(16.0).square().reshape(4, 4)
+    given = torch.complex(angles.cos(), angles.sin())
+
+    def derivative(f: Callable[..., Any]) -> tuple[list[Any], Tensor]:
+        results = f(x := given.clone().requires_grad_())
+        lies = [(t.is_conj(), t.is_neg(), t.stride(), t.detach().clone()) for t in results]
+        loss = sum((t * torch.arange(t.numel()).view(t.shape)).abs().square().sum() for t in results if t.requires_grad)
+        for t in results:
+            if t.grad_fn is not None and not t._is_view():  # eager's are, and would be noticed
+                t.detach().zero_()
+        return lies, torch.autograd.grad(loss, x)[0]
+
+    expected, found = derivative(f), derivative(torch.compile(f, backend="lamella", dynamic=dynamic))
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)

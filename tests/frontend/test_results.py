@@ -90,6 +90,16 @@ def test_results_in_one_memory_count_their_writes_together(name: str, dynamic: b
     torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_result_that_is_written_to_is_what_is_returned(size: int) -> None:
+    def f(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        y = torch.empty(x.shape[::-1]).t()
+        return torch.mul(x, 2, out=y), y, y[:1]
+
+    first, second, part = torch.compile(f, backend="lamella")(torch.ones(size, 2))
+    assert first is second is not part and part.data_ptr() == first.data_ptr()
+
+
 def test_parts_of_a_complex_result_are_no_views_of_floats() -> None:
     """AOTAutograd takes no program that writes views of another dtype."""
 
