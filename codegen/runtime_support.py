@@ -65,6 +65,10 @@ class Layout:
     """The word with the reference counts of a storage that has one owner; 0 when it was not found: then nothing is
     pooled.
     """
+    object_at: int
+    """Of the Python object in a storage, which owns it too once it has been asked for, and is owned by it as long as
+    there are others; 0 when it was not found.
+    """
 
 
 def _words(address: int, count: int) -> list[int]:
@@ -101,6 +105,7 @@ def find_layout() -> Layout:
             keys=plain_keys("cpu"),
             normal=masks[0],
             fresh=_fresh_count(storage_at),
+            object_at=_object_in_storage(storage_at),
         )
 
 
@@ -134,6 +139,23 @@ def _fresh_count(storage_at: int) -> int:
     return before if counts else 0
 
 
+def _object_in_storage(storage_at: int) -> int:
+    """Where a storage has its Python object, if they own each other as is expected: the sign of the count word tells of
+    the object, which is an owner more, and has one itself when nobody else asks for it any more.
+    """
+    import torch
+
+    tensor = torch.empty(7, device="cpu")
+    storage = _words(tensor._cdata + storage_at, 1)[0]
+    before = _words(storage, 2)[1]
+    asked = tensor.untyped_storage()
+    address, words = id(asked), _words(storage, 12)
+    del asked
+    owners = ctypes.c_uint32.from_address(address).value if address in words else 0
+    expected = owners == 1 and words[1] == before + 1 + (1 << 63)
+    return words.index(address) * 8 if expected else 0
+
+
 OUTPUTS = 256
 """How many large outputs the pool knows, held or not; a power of two. A step of training holds some hundred, and what
 is not known is neither recycled nor counted as in use.
@@ -152,6 +174,7 @@ def support_text(layout: Layout) -> str:
         "NORMAL": layout.normal,
         "STORAGE_AT": layout.storage_at,
         "FRESH": layout.fresh,
+        "OBJECT_AT": layout.object_at,
         "OUTPUTS": OUTPUTS,
         "LAST_OUTPUT": OUTPUTS - 1,
     }.items():
@@ -297,6 +320,7 @@ declare i32 @aoti_torch_get_dim(ptr, ptr)
 declare i32 @aoti_torch_get_sizes(ptr, ptr)
 declare i32 @aoti_torch_get_strides(ptr, ptr)
 declare i32 @aoti_torch_get_data_ptr(ptr, ptr)
+declare i32 @aoti_torch_get_storage_size(ptr, ptr)
 declare i32 @aoti_torch_get_device_type(ptr, ptr)
 declare i32 @aoti_torch_get_device_index(ptr, ptr)
 declare i32 @aoti_torch_empty_strided(i64, ptr, ptr, i32, i32, i32, ptr)
