@@ -4,7 +4,8 @@ An output lies on a storage of the pool only when the count of that storage says
 memory is taken, what is idle goes as far as there would otherwise be much more than was ever in use at once, with what
 programs say that they hold beside the pool: keeping memory must not raise the peak. Where the pool grows, which is not
 so in call after call, it stays under 15/16 of that: torch takes memory between programs (a gradient that is made
-contiguous) of which nobody tells the pool.
+contiguous) of which nobody tells the pool. A storage that somebody has asked for as a Python object, or refers to
+weakly, is not used again (who has such a reference may tell storages apart by it): once nobody else holds it, it goes.
 """
 
 TEXT = r"""
@@ -57,20 +58,63 @@ no:
   ret i64 0
 }
 
-; Lets go of what is idle, the oldest first, as far as it is too much beside `bytes` new ones, arenas and `beside` of
-; others.
+; Whether nobody but the pool owns the storage of an entry, and the Python object that the storage itself owns, where it
+; is not as new.
+define private i1 @is_left(ptr %e) {
+  %h = load ptr, ptr %e
+  %none = icmp eq ptr %h, null
+  br i1 %none, label %no, label %count
+count:
+  %w_at = getelementptr %entry, ptr %e, i64 0, i32 3
+  %w = load ptr, ptr %w_at
+  %c = load i64, ptr %w
+  %owners = trunc i64 %c to i32
+  %one = icmp eq i32 %owners, 1
+  br i1 %one, label %weakly, label %look
+weakly:
+  %referred = icmp ne i64 %c, $FRESH$
+  ret i1 %referred
+look:
+  %two = icmp eq i32 %owners, 2
+  %has = icmp slt i64 %c, 0
+  %known = icmp ne i64 $OBJECT_AT$, 0
+  %has_two = and i1 %two, %has
+  %ask = and i1 %has_two, %known
+  br i1 %ask, label %object, label %no
+object:
+  %storage = getelementptr i8, ptr %w, i64 -8
+  %o_at = getelementptr i8, ptr %storage, i64 $OBJECT_AT$
+  %o = load ptr, ptr %o_at
+  %there = icmp ne ptr %o, null
+  br i1 %there, label %asked, label %no
+asked:
+  %its = load i32, ptr %o
+  %left = icmp eq i32 %its, 1
+  ret i1 %left
+no:
+  ret i1 false
+}
+
+; Lets go of what is left to the pool, and of what is idle, the oldest first, as far as it is too much beside `bytes`
+; new ones, arenas and `beside` of others.
 define private void @make_room(i64 %bytes, i64 %beside) {
   %arenas_bytes = load i64, ptr @arenas_bytes
   %others = add i64 %arenas_bytes, %beside
   %taken = add i64 %bytes, %others
   br label %each
 each:
-  %i = phi i64 [ 0, %0 ], [ %i1, %one ]
-  %held = phi i64 [ %taken, %0 ], [ %held1, %one ]
+  %i = phi i64 [ 0, %0 ], [ %i1, %count ]
+  %held = phi i64 [ %taken, %0 ], [ %held1, %count ]
   %more = icmp ult i64 %i, $OUTPUTS$
   br i1 %more, label %one, label %bound
 one:
   %e = getelementptr [$OUTPUTS$ x %entry], ptr @outputs, i64 0, i64 %i
+  %left = call i1 @is_left(ptr %e)
+  br i1 %left, label %useless, label %count
+useless:
+  call void @forget(ptr %e)
+  br label %count
+count:
   %h = load ptr, ptr %e
   %there = icmp ne ptr %h, null
   %b_at = getelementptr %entry, ptr %e, i64 0, i32 1
@@ -143,6 +187,7 @@ define i32 @lamella_empty(
   %size = alloca i64
   %stride = alloca i64
   %base = alloca ptr
+  %there_now = alloca i64
   %least = load i64, ptr @least
   %most = load i64, ptr @most
   %large = icmp sge i64 %bytes, %least
@@ -182,7 +227,11 @@ where:
   %then = load ptr, ptr %d_at
   %still = icmp eq ptr %now, %then
   %r0_ok = icmp eq i32 %r0, 0
-  %good = and i1 %still, %r0_ok
+  %good0 = and i1 %still, %r0_ok
+  %r00 = call i32 @aoti_torch_get_storage_size(ptr %h, ptr %there_now)
+  %bytes_now = load i64, ptr %there_now
+  %whole = icmp eq i64 %bytes_now, %bytes
+  %good = and i1 %good0, %whole
   br i1 %good, label %alias, label %moved
 moved:
   call void @forget(ptr %e)

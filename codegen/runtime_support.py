@@ -3,7 +3,7 @@ process.
 
 They hold what is the same for all graphs, as LLVM IR that is compiled once per process (and kept in the cache on
 disk): taking the arguments (`runtime_arguments`) and giving them back (`runtime_leave`), memory (`runtime_memory`,
-`runtime_arenas`, `runtime_outputs`), calls and results (`runtime_results`), kernels that run as one
+`runtime_arenas`, `runtime_outputs`, `runtime_passed`), calls and results (`runtime_results`), kernels that run as one
 (`runtime_together`). All but the last run under the GIL.
 
 Where torch keeps a tensor inside its Python object, the dispatch keys and the storage inside a tensor and the
@@ -26,6 +26,7 @@ from . import (
     runtime_leave,
     runtime_memory,
     runtime_outputs,
+    runtime_passed,
     runtime_results,
     runtime_together,
 )
@@ -37,11 +38,11 @@ from .jit import LoadedObject, load_object
 from .target import CpuTarget
 
 SYMBOLS = (
-    *("lamella_enter", "lamella_leave", "lamella_empty", "lamella_arena", "lamella_arena_done", "lamella_result"),
-    *("lamella_restride", "lamella_raise", "lamella_assert", "lamella_call", "lamella_object", "lamella_wrap"),
-    *("lamella_drop", "lamella_drop_object", "lamella_tuple", "lamella_view", "lamella_slot", "lamella_disagree"),
+    *("lamella_enter", "lamella_leave", "lamella_empty", "lamella_empty_over", "lamella_arena", "lamella_arena_done"),
+    *("lamella_result", "lamella_restride", "lamella_raise", "lamella_assert", "lamella_call", "lamella_object"),
+    *("lamella_wrap", "lamella_drop", "lamella_drop_object", "lamella_tuple", "lamella_view", "lamella_slot"),
     *("lamella_grad_off", "lamella_grad_restore", "lamella_one_thread", "lamella_threads_restore", "lamella_scalar"),
-    *("lamella_release", "lamella_retake", "lamella_detached"),
+    *("lamella_disagree", "lamella_release", "lamella_retake", "lamella_detached"),
     *("lamella_recycle_limits", "lamella_recycle_clear", "lamella_recycle_bytes", "lamella_room"),
     *("lamella_together", "lamella_unobserved", "lamella_cuda_tensors"),
 )
@@ -64,6 +65,14 @@ class Layout:
     fresh: int
     """The word with the reference counts of a storage that has one owner; 0 when it was not found: then nothing is
     pooled.
+    """
+    alone: int
+    """The same word of a tensor that its Python object alone owns, -1 when it was not found."""
+    deleter_at: int
+    """Of the function that frees the data, in a storage, between two times its address; -1 when it was not found."""
+    object_at: int
+    """Of the Python object in a storage, which owns it too once it has been asked for, and is owned by it as long as
+    there are others; 0 when it was not found.
     """
 
 
@@ -101,6 +110,9 @@ def find_layout() -> Layout:
             keys=plain_keys("cpu"),
             normal=masks[0],
             fresh=_fresh_count(storage_at),
+            alone=_count_alone(),
+            deleter_at=_deleter_in_storage(storage_at),
+            object_at=_object_in_storage(storage_at),
         )
 
 
@@ -134,6 +146,49 @@ def _fresh_count(storage_at: int) -> int:
     return before if counts else 0
 
 
+def _count_alone() -> int:
+    import torch
+
+    tensor = torch.empty(7, device="cpu")
+    word = _words(tensor._cdata, 2)[1]
+    return word if word & 0xFFFFFFFF == 1 else -1
+
+
+def _deleter_in_storage(storage_at: int) -> int:
+    import torch
+
+    tensor = torch.empty(7, device="cpu")
+    words = _words(_words(tensor._cdata + storage_at, 1)[0], 8)
+    at = [i for i in range(1, 7) if words[i - 1] == words[i + 1] == tensor.data_ptr()]
+    return at[0] * 8 if len(at) == 1 else -1
+
+
+def _deleter(layout: Layout) -> int:
+    """The function by which torch frees the data of tensors that it has allocated."""
+    import torch
+
+    tensor = torch.empty(7, device="cpu")
+    storage = _words(tensor._cdata + layout.storage_at, 1)[0]
+    return _words(storage + max(layout.deleter_at, 0), 1)[0]
+
+
+def _object_in_storage(storage_at: int) -> int:
+    """Where a storage has its Python object, if they own each other as is expected: the sign of the count word tells of
+    the object, which is an owner more, and has one itself when nobody else asks for it any more.
+    """
+    import torch
+
+    tensor = torch.empty(7, device="cpu")
+    storage = _words(tensor._cdata + storage_at, 1)[0]
+    before = _words(storage, 2)[1]
+    asked = tensor.untyped_storage()
+    address, words = id(asked), _words(storage, 12)
+    del asked
+    owners = ctypes.c_uint32.from_address(address).value if address in words else 0
+    expected = owners == 1 and words[1] == before + 1 + (1 << 63)
+    return words.index(address) * 8 if expected else 0
+
+
 OUTPUTS = 256
 """How many large outputs the pool knows, held or not; a power of two. A step of training holds some hundred, and what
 is not known is neither recycled nor counted as in use.
@@ -142,7 +197,7 @@ is not known is neither recycled nor counted as in use.
 
 def support_text(layout: Layout) -> str:
     """The LLVM IR of all functions."""
-    memory = (runtime_memory, runtime_arenas, runtime_outputs)
+    memory = (runtime_memory, runtime_arenas, runtime_outputs, runtime_passed)
     parts = (runtime_arguments, runtime_leave, *memory, runtime_results, runtime_together)
     text = "\n".join((DECLARATIONS, *(part.TEXT for part in parts)))
     for name, value in {
@@ -152,6 +207,9 @@ def support_text(layout: Layout) -> str:
         "NORMAL": layout.normal,
         "STORAGE_AT": layout.storage_at,
         "FRESH": layout.fresh,
+        "OBJECT_AT": layout.object_at,
+        "ALONE": layout.alone,
+        "DELETER_AT": layout.deleter_at,
         "OUTPUTS": OUTPUTS,
         "LAST_OUTPUT": OUTPUTS - 1,
     }.items():
@@ -206,7 +264,9 @@ def _load_support() -> LoadedObject:
         "lamella_trace": _exported("libtorch_cpu.so", "_ZN5torch3jit6tracer15getTracingStateEv"),
     }
     keep_heap()
-    loaded = load_object(cached_objects([support_text(find_layout())], CpuTarget.host())[0], SYMBOLS, imports)
+    layout = find_layout()
+    imports["lamella_deleter"] = _deleter(layout)
+    loaded = load_object(cached_objects([support_text(layout)], CpuTarget.host())[0], SYMBOLS, imports)
     for name in SYMBOLS:
         IMPORTS.add(name, loaded[name])
     return loaded
@@ -258,6 +318,7 @@ def release_memory() -> None:
 DECLARATIONS = r"""
 @lamella_tensor_type = external global i8
 @lamella_parameter_type = external global i8
+@lamella_deleter = external global i8
 @PyList_Type = external global i8
 @PyExc_RuntimeError = external global ptr
 @unknown = private constant [31 x i8] c"a call failed without an error\00"
@@ -297,6 +358,8 @@ declare i32 @aoti_torch_get_dim(ptr, ptr)
 declare i32 @aoti_torch_get_sizes(ptr, ptr)
 declare i32 @aoti_torch_get_strides(ptr, ptr)
 declare i32 @aoti_torch_get_data_ptr(ptr, ptr)
+declare i32 @aoti_torch_get_storage_size(ptr, ptr)
+declare i32 @aoti_torch_get_storage_offset(ptr, ptr)
 declare i32 @aoti_torch_get_device_type(ptr, ptr)
 declare i32 @aoti_torch_get_device_index(ptr, ptr)
 declare i32 @aoti_torch_empty_strided(i64, ptr, ptr, i32, i32, i32, ptr)

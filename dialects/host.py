@@ -31,13 +31,14 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
-from xdsl.ir import Attribute, Block, Dialect, Operation, ParametrizedAttribute, Region, TypeAttribute
+from xdsl.ir import Attribute, Block, BlockArgument, Dialect, Operation, ParametrizedAttribute, Region, TypeAttribute
 from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
+    opt_operand_def,
     opt_prop_def,
     prop_def,
     region_def,
@@ -250,16 +251,24 @@ class SlotOp(IRDLOperation):
 class EmptyOp(IRDLOperation):
     """`%o = host.empty : T`: a fresh tensor of torch's allocator, owned by the program until dropped or returned.
 
+    `%o = host.empty over (%x : T) : U`: the same, or, where nobody but the program holds the argument x and its memory,
+    a tensor over that: x is not to be read once o is written.
+
     `beside`: the most bytes that the program holds beside arenas and outputs that are recycled, until it makes the next
     of these.
     """
 
     name = "host.empty"
+    over = opt_operand_def(TensorType)
     beside = opt_prop_def(IntegerAttr)
     res = result_def(TensorType)
     traits = traits_def()
     irdl_options = (ParsePropInAttrDict(),)
-    assembly_format = "attr-dict `:` type($res)"
+    assembly_format = "(`over` `(` $over^ `:` type($over) `)`)? attr-dict `:` type($res)"
+
+    def verify_(self) -> None:
+        if self.over is not None and not isinstance(self.over, BlockArgument):
+            raise VerifyException("lies over an argument, not over what the program has made")
 
 
 @irdl_op_definition

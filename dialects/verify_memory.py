@@ -87,6 +87,10 @@ class _Walk:
                 self.places[op.res] = [Place(p.root, lo, hi, op.res) for p in self.places[op.arena]]
             case host.EmptyOp():
                 self._make(op.res, full=False)
+                if op.over is not None:
+                    size = self._bytes(op.res.type)
+                    there = [Place(p.root, p.lo, p.lo + size, op.res) for p in self.places[op.over]]
+                    self.places[op.res] = [*self.places[op.res], *there]
             case host.ViewOp():
                 self.part_of[op.res] = op.source
                 start = self._number(op.offset[0]) * itemsize(op.res.type.dtype)

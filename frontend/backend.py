@@ -18,7 +18,7 @@ from ..lowering.options import Options
 from .aliases import NotFunctional, Views, take_views, written_inputs
 from .attention_masks import without_needless_masks
 from .compiled import CompiledGraph, EagerGraph, calls_custom, entry
-from .donated import mark_donated, take_donated
+from .donated import mark_donated, mark_passed, take_donated
 from .fake_kernels import right_fakes
 from .forward_mode import guarded_forward_mode
 from .freezing import mark_frozen, module_state
@@ -249,6 +249,8 @@ class Backend:
                     plan = plan and "its parameters are frozen"
                 if donated := take_donated(graph) if kind == "backward" else set[int]():
                     mark_donated(imported.module, donated)
+                if kind == "backward":
+                    mark_passed(imported.module, graph)
                 compilation = self.compile(imported.module, with_settings(self.options))
             except UnsupportedGraph as error:
                 log.warning("a graph runs eagerly: %s", error)

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
 
+GRADIENT = "tangents_"
+"""How AOTAutograd names the gradients that a backward is given."""
+
+
 def take_donated(graph: GraphModule) -> set[int]:
     """The positions of the inputs of a backward graph that it may write over, which torch forgets; none that shares
     memory with another.
@@ -32,6 +36,16 @@ def take_donated(graph: GraphModule) -> set[int]:
     return {i for i in given if i in places and times[places[i]] == 1}
 
 
+def mark_passed(module: ModuleOp, graph: GraphModule) -> None:
+    """Mark the gradients that a backward is given: what AOTAutograd makes contiguous, as one number that stands for all
+    of a sum's, is there for the call alone.
+    """
+    from ..lowering.memory_plan import PASSED
+
+    names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
+    _mark(module, {i for i, name in enumerate(names) if name.startswith(GRADIENT)}, PASSED)
+
+
 def keeps_graph() -> bool:
     """Whether the backward that runs now may run again on the same graph."""
     c: Any = torch._C
@@ -40,14 +54,19 @@ def keeps_graph() -> bool:
 
 def mark_donated(module: ModuleOp, inputs: set[int]) -> None:
     """Mark these arguments of `@main`."""
+    from ..lowering.memory_plan import DONATED
+
+    _mark(module, inputs, DONATED)
+
+
+def _mark(module: ModuleOp, inputs: set[int], attribute: str) -> None:
     from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, UnitAttr
     from xdsl.dialects.func import FuncOp
 
     from ..lowering.aten_frozen import argument_attributes
-    from ..lowering.memory_plan import DONATED
 
     main = next(f for f in module.ops if isinstance(f, FuncOp))
     attributes = argument_attributes(main)
     for i in inputs:
-        attributes[i][DONATED] = UnitAttr()
+        attributes[i][attribute] = UnitAttr()
     main.arg_attrs = ArrayAttr([DictionaryAttr(a) for a in attributes])

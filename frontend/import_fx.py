@@ -40,6 +40,7 @@ from ..dialects.schema import normalize, symbolic
 from ..dialects.symbol_kinds import Kind, symbol_kind
 from ..dialects.tensor import SymType
 from .bindings import bindings
+from .donated import GRADIENT
 from .expand_hops import expanded
 from .graph_parts import UnsupportedGraph, held_constants, parts_of
 from .import_flow import Function, add_flow
@@ -155,7 +156,7 @@ class Importer:
     def value_type(self, node: Node) -> Attribute:
         value = node.meta.get("val")
         marked = isinstance(value, torch.Tensor) and is_plain_tensor(value) and is_marked(value)
-        if marked and not node.name.startswith(_GRADIENT):  # of which only the numbers matter
+        if marked and not node.name.startswith(GRADIENT):  # of which only the numbers matter
             raise UnsupportedGraph(f"node {node.name}: a conjugate or negative view has no type here")
         try:
             return self.types.of(value)
@@ -344,8 +345,6 @@ class Importer:
 _SCALARS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
 _FLOAT = "zf"
 """How it names a float of the program, which is read from a tensor that TorchDynamo passes it in."""
-_GRADIENT = "tangents_"
-"""How AOTAutograd names the gradients that a backward is given."""
 _STORAGE_OFFSET = aten.sym_storage_offset.default
 _SIZE_OPS = frozenset(
     overload

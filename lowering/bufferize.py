@@ -194,14 +194,15 @@ class _Rewrite:
             )
             self.counts["slots"] += 1
         else:
-            new = self._empty(result, op.location)
+            new = self._empty(result, op.location, self.plan.perhaps.get(result))
         self._add(new)
         self._bind(result, new.results[0])
         return new.results[0]
 
-    def _empty(self, result: SSAValue, place: LocationAttr) -> host.EmptyOp:
+    def _empty(self, result: SSAValue, place: LocationAttr, over: SSAValue | None = None) -> host.EmptyOp:
         self.counts["tensors"] += 1
-        made = host.EmptyOp.create(result_types=[result.type], location=place)
+        operands = [] if over is None else [self.values[over]]
+        made = host.EmptyOp.create(operands=operands, result_types=[result.type], location=place)
         if self._bytes(made) >= RECYCLED:
             self.large.append((self.step, made))
         return made

@@ -44,6 +44,7 @@ EXTERNALS: dict[str, str] = {
     "lamella_drop": "vp",
     "lamella_drop_object": "vp",
     "lamella_empty": "ilppillpp",
+    "lamella_empty_over": "iplppillpp",
     "lamella_room": "vll",
     "lamella_arena": "ilpp",
     "lamella_arena_done": "vp",

@@ -116,22 +116,29 @@ class HostTensors:
             return frame.get("PyBool_FromLong", frame.condition(type.expr))
         return frame.get("PyLong_FromLongLong", frame.number(type.expr))
 
-    def make_tensor(self, value: SSAValue, beside: int = 0) -> None:
-        """The value is a new tensor of torch's allocator."""
+    def make_tensor(self, value: SSAValue, beside: int = 0, over: int | None = None) -> None:
+        """The value is a new tensor of torch's allocator, or over the argument `over`."""
         frame, type = self.frame, cast(TensorType, value.type)
         buffer = self.buffers[value] = Buffer(type)
         buffer.owned = frame.own()
-        place, data = self.allocate(type, buffer.owned, beside)
+        place, data = self.allocate(type, buffer.owned, beside, over)
         buffer.handle, buffer.data = frame.load(place), frame.load(data)
 
-    def allocate(self, type: TensorType, owned: int, beside: int = 0) -> tuple[SSAValue, SSAValue]:
+    def allocate(
+        self, type: TensorType, owned: int, beside: int = 0, over: int | None = None
+    ) -> tuple[SSAValue, SSAValue]:
         """The places of a new tensor and of the address of its data."""
         frame = self.frame
         place, data = frame.owned_at(owned), frame.words(1)
         dtype = frame.i32(DTYPE_CODES[type.dtype])
         if (gpu := gpu_index(type)) is None:
             size, others = frame.number(storage_bytes(type)), frame.b.constant(beside, i64)
-            frame.checked("lamella_empty", *self.layout(type), dtype, size, others, place, data)
+            made = (*self.layout(type), dtype, size, others, place, data)
+            if over is None:
+                frame.checked("lamella_empty", *made)
+            else:
+                object = frame.load(frame.b.gep(self.objects, over, PTR))
+                frame.checked("lamella_empty_over", object, *made)
         else:
             frame.checked("lamella_cuda_empty", *self.layout(type), dtype, frame.i32(gpu), place, data)
         return place, data

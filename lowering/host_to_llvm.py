@@ -246,7 +246,8 @@ class HostLowering(HostTensors):
         buffer.data = frame.b.gep(data, frame.value(buffer.offset), i8)
 
     def _empty(self, op: host.EmptyOp) -> None:
-        self.make_tensor(op.res, op.beside.value.data if op.beside else 0)
+        over = None if op.over is None else self.buffers[op.over].argument
+        self.make_tensor(op.res, op.beside.value.data if op.beside else 0, over)
 
     def _view(self, op: host.ViewOp) -> None:
         buffer = self.buffers[op.res] = Buffer(op.res.type)

@@ -29,6 +29,9 @@ from .storage import storage_bytes
 DONATED = "lamella.donated"
 """The attribute of an argument that nobody needs after the call: it may be written over."""
 
+PASSED = "lamella.passed"
+"""The attribute of an argument that may be there for the call alone, as a gradient that was made contiguous for it."""
+
 
 class MemoryPlan:
     """Of the body of a function, or, with `outer`, of a region of control flow in it.
@@ -73,6 +76,8 @@ class MemoryPlan:
             self._find_mutations()
             self._find_donations({m for m in self.lifetimes.memories if m.value in donated or self._is_calls_own(m)})
         self._plan()
+        self.perhaps: dict[SSAValue, SSAValue] = {} if outer is not None else self._found_passed(passed(block))
+        """Results of launches that are written over an argument, where nobody else holds that."""
         self.beside: list[int] = [] if outer is not None else self._beside(donated)
         """Bytes at each step that are not of outputs that are recycled."""
 
@@ -166,6 +171,19 @@ class MemoryPlan:
             argument.last = max(argument.last, memory.last)
             arguments[memory] = argument
             self.counts["in place"] += 1
+
+    def _found_passed(self, arguments: Set[SSAValue]) -> dict[SSAValue, SSAValue]:
+        may = {a for a in arguments if device_of(a) == "cpu"}
+        left = {m for m in self.lifetimes.memories if m.value in may and not m.returned and not m.kept}
+        found: dict[SSAValue, SSAValue] = {}
+        for memory in self.lifetimes.memories if left else ():
+            if memory in self.slots or memory.value in self.written or memory.value in self.over:
+                continue
+            before, _ = self._overwrites(memory, left)
+            if before is not None:
+                left.remove(before)
+                found[memory.value] = before.value
+        return found
 
     def _plan(self) -> None:
         """Finds the memory that may lie in the arena, and where."""
@@ -319,10 +337,19 @@ def _size(memory: Memory) -> Dim:
 
 def donated(block: Block) -> set[SSAValue]:
     """The arguments of a function that may be written over, of its body; a region has none."""
+    return _marked(block, DONATED)
+
+
+def passed(block: Block) -> set[SSAValue]:
+    """Those that may be written over where nobody else holds them."""
+    return _marked(block, PASSED)
+
+
+def _marked(block: Block, attribute: str) -> set[SSAValue]:
     function = block.parent_op()
     if not isinstance(function, FuncOp) or function.arg_attrs is None:
         return set()
-    return {a for a, t in zip(block.args, function.arg_attrs.data, strict=False) if DONATED in t.data}
+    return {a for a, t in zip(block.args, function.arg_attrs.data, strict=False) if attribute in t.data}
 
 
 def device_of(value: SSAValue) -> str:

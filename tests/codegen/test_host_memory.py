@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import io
+import os
+import pickle
+import threading
+import weakref
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 import lamella
 from lamella.codegen.runtime import NativeGraph
@@ -104,6 +111,57 @@ def test_moved_and_resized_storages_are_forgotten(twice: NativeGraph) -> None:
     assert torch.equal(twice([torch.ones(N)])[0], torch.full((N,), 2.0))
 
 
+def test_held_by_another_thread(twice: NativeGraph) -> None:
+    given, go, found = [twice([torch.ones(N)])[0]], threading.Event(), list[bool]()
+
+    def work() -> None:
+        held = given.pop()[3:]
+        ready.set()
+        go.wait()
+        found.append(torch.equal(held, torch.full((N - 3,), 2.0)))
+
+    ready, thread = threading.Event(), threading.Thread(target=work)
+    thread.start()
+    ready.wait()
+    twice([torch.zeros(N)])
+    twice([torch.zeros(4 * N)])
+    go.set()
+    thread.join()
+    assert found == [True]
+
+
+def test_held_by_another_process(twice: NativeGraph) -> None:
+    """What another process would map is not written, nor kept by the pool."""
+    (y,) = twice([torch.ones(N)])
+    y.share_memory_()
+    handle, size = y.untyped_storage()._share_fd_cpu_()
+    sent = os.dup(handle)  # as a queue of torch.multiprocessing does
+    del y
+    twice([torch.zeros(N)])
+    twice([torch.zeros(4 * N)])
+    mapped = torch.UntypedStorage._new_shared_fd_cpu(sent, size)  # pyright: ignore
+    os.close(sent)
+    assert torch.equal(torch.empty(0).set_(mapped), torch.full((N,), 2.0))
+    assert recycled_bytes() <= 20 * N
+
+
+def test_storages_that_shrink_are_forgotten(twice: NativeGraph) -> None:
+    """Shrunk twice, data may lie where it was, as the first time has freed that place."""
+    x, resize = torch.ones(4 * N), torch.ops.inductor.resize_storage_bytes_
+    for _ in range(3):
+        (y,) = twice([x])
+        at, before = y.data_ptr(), y.nbytes
+        for bytes in (before // 2, before // 4, before // 2 + 64):
+            resize(y, bytes)
+            if y.data_ptr() == at:
+                break
+        del y
+        (z,) = twice([x])
+        assert z.untyped_storage().nbytes() == before
+        del z
+        release_memory()
+
+
 def test_copy_on_write(twice: NativeGraph) -> None:
     """A lazy clone shares the data with a storage of its own."""
     (y,) = twice([torch.ones(N)])
@@ -196,6 +254,34 @@ def test_what_is_held_stays_where_room_is_made(twice: NativeGraph, beside: Nativ
     assert recycled_bytes() == 12 * N and held is not None
     (z,) = twice([torch.zeros(N)])
     assert z.data_ptr() != at and torch.equal(z, torch.zeros(N))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda y: y.untyped_storage().nbytes(),
+        lambda y: copy.deepcopy(y).sum(),
+        lambda y: torch.save(y, io.BytesIO()),
+        lambda y: pickle.dumps(y)[:1],
+        lambda y: weakref.ref(y.untyped_storage()),
+        lambda y: StorageWeakRef(y.untyped_storage()),
+        lambda y: y.share_memory_().sum(),
+    ],
+)
+def test_what_is_left_to_the_pool_goes(twice: NativeGraph, ask: object) -> None:
+    """A storage that Python has asked for is not used again. It is in use until nobody has it, and then gone."""
+    (y,) = twice([torch.ones(N)])
+    kept, asked = y[5:], ask(y)  # pyright: ignore[reportCallIssue]
+    del y
+    twice([torch.ones(2 * N)])
+    assert recycled_bytes() == 12 * N and torch.equal(kept, torch.full((N - 5,), 2.0))
+    del kept
+    held = twice([torch.zeros(N)])
+    assert recycled_bytes() == 4 * N == held[0].nbytes
+    if isinstance(asked, weakref.ref):
+        assert asked() is None
+    if isinstance(asked, StorageWeakRef):
+        assert asked.expired()
 
 
 def test_all_is_given_back(twice: NativeGraph) -> None:

@@ -50,3 +50,12 @@ host.func @no_arguments() {
   }
   host.return
 }
+
+// -----
+
+host.func @over(%x: !sym.t<[4], f32>) {
+  %a = host.empty over(%x : !sym.t<[4], f32>) : !sym.t<[4], f32>
+  // expected-error@+1 {{lies over an argument, not over what the program has made}}
+  %b = host.empty over(%a : !sym.t<[4], f32>) : !sym.t<[4], f32>
+  host.return
+}

@@ -217,3 +217,16 @@ host.func @main(%p: !sym.t<[], i1>, %x: !sym.t<[16], f32>) -> !sym.t<[16], f32> 
   host.launch @exp(%v) outs(%y) sizes [] : !sym.t<[16], f32>, !sym.t<[16], f32>
   host.return %y : !sym.t<[16], f32>
 }
+
+// -----
+
+// A tensor may lie over an argument.
+loop.kernel @exp(%x0: !sym.t<[16], f32>) outs(%y0: !sym.t<[16], f32>) sizes [] grid [d0 = 16] { loop.end }
+host.func @over(%x: !sym.t<[16], f32>) -> (!sym.t<[16], f32>, !sym.t<[16], f32>) {
+  %y = host.empty over(%x : !sym.t<[16], f32>) : !sym.t<[16], f32>
+  host.launch @exp(%x) outs(%y) sizes [] : !sym.t<[16], f32>, !sym.t<[16], f32>
+  %z = host.empty : !sym.t<[16], f32>
+  // expected-error@+1 {{'host.launch' op reads %x, but bytes 0 to 64 of %x hold %y now}}
+  host.launch @exp(%x) outs(%z) sizes [] : !sym.t<[16], f32>, !sym.t<[16], f32>
+  host.return %y, %z : !sym.t<[16], f32>, !sym.t<[16], f32>
+}

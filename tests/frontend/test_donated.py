@@ -14,7 +14,7 @@ from torch._dynamo.utils import counters
 from lamella import driver
 from lamella.dialects.text import print_module
 from lamella.frontend.backend import Backend
-from lamella.lowering.memory_plan import DONATED
+from lamella.lowering.memory_plan import DONATED, PASSED
 from lamella.lowering.options import Options
 
 
@@ -42,6 +42,29 @@ def test_gradients_are_eagers() -> None:
         ours = torch.autograd.grad(fast(x, w, t), (x, w))
         torch.testing.assert_close(ours, torch.autograd.grad(loss(x, w, t), (x, w)))
     assert [DONATED in text for text in texts] == [False, True]
+
+
+def test_gradients_that_are_given() -> None:
+    """What AOTAutograd makes contiguous is written over, what the caller gives is not."""
+
+    def program(x: Tensor) -> Tensor:
+        return x.exp() * 2 + x
+
+    texts: list[str] = []
+    fast, x = compiled(program, texts), torch.randn(70, 80, dtype=torch.float64, requires_grad=True)
+    wanted = 2 * x.detach().exp() + 1
+    for kept in (True, False):
+        y = fast(x)
+        if kept:
+            torch.testing.assert_close(torch.autograd.grad(y.sum(), x, retain_graph=True)[0], wanted)
+        torch.testing.assert_close(torch.autograd.grad(y.mean(), x, retain_graph=kept)[0], wanted / 5600)
+    for g in (torch.randn(70, 80, dtype=torch.float64), torch.randn(80, 70, dtype=torch.float64).t()):
+        before, seen = g.clone(), list[Tensor]()
+        y = fast(x)
+        y.register_hook(seen.append)
+        torch.testing.assert_close(torch.autograd.grad(y, x, g)[0], wanted * g)
+        assert torch.equal(g, before) and torch.equal(seen[0], before)
+    assert [PASSED in text for text in texts] == [False, True]
 
 
 def test_what_the_program_has_too_is_not_written() -> None:

@@ -28,3 +28,17 @@ func.func @kept(%x: !sym.t<[640, 640], f32>) -> !sym.t<[640, 640], f32> {
   %b = aten.mm(%a, %a) : (!sym.t<[640, 640], f32>, !sym.t<[640, 640], f32>) -> !sym.t<[640, 640], f32>
   func.return %b : !sym.t<[640, 640], f32>
 }
+
+// What may be there for the call alone is written over where it is, as is seen when the program runs; once, and what is
+// read later is not.
+// CHECK-LABEL: host.func @passed(
+// CHECK: [[A:%\w+]] = host.empty over(%g : !sym.t<[640, 640], f32>) {{.*}}: !sym.t<[640, 640], f32>
+// CHECK: host.launch @exp_0(%g) outs([[A]])
+// CHECK-NOT: host.empty over
+// CHECK: host.return
+func.func @passed(%g: !sym.t<[640, 640], f32> {lamella.passed}, %h: !sym.t<[640, 640], f32> {lamella.passed}) -> (!sym.t<[640, 640], f32>, !sym.t<[640, 640], f32>, !sym.t<[640, 640], f32>) {
+  %a = aten.exp(%g) : (!sym.t<[640, 640], f32>) -> !sym.t<[640, 640], f32>
+  %b = aten.cos(%h) : (!sym.t<[640, 640], f32>) -> !sym.t<[640, 640], f32>
+  %c = aten.mm(%h, %a) : (!sym.t<[640, 640], f32>, !sym.t<[640, 640], f32>) -> !sym.t<[640, 640], f32>
+  func.return %a, %b, %c : !sym.t<[640, 640], f32>, !sym.t<[640, 640], f32>, !sym.t<[640, 640], f32>
+}
