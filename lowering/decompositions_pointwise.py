@@ -178,7 +178,11 @@ def _scaled(x: Any, alpha: Number) -> Any:
 
 @scaling("aten.add.Tensor", "aten.add.Scalar")
 def add(a: Value, b: Value | Number, alpha: Number) -> Value:
-    return a + _scaled(b, alpha)
+    """a + b * alpha, of floats rounded once as in ATen."""
+    if _is_one(alpha):
+        return a + b
+    b = _as_value(a, b)
+    return b.fma(alpha, a) if a.is_float else a + b * alpha
 
 
 @scaling("aten.sub.Tensor", "aten.sub.Scalar", "aten.subtract.Tensor")
@@ -186,7 +190,7 @@ def sub(a: Value, b: Value | Number, alpha: Number) -> Value:
     """a + b * -alpha, which of an integer has 64 digits, and no sign of 0."""
     if _is_one(alpha):
         return a - b
-    return a + _as_value(a, b) * (number_as(-alpha, "i64") if isinstance(alpha, int) else -alpha)
+    return add(a, b, number_as(-alpha, "i64") if isinstance(alpha, int) else -alpha)
 
 
 @scaling("aten.rsub.Tensor", "aten.rsub.Scalar")
@@ -254,13 +258,15 @@ def heaviside(x: Value, values: Value) -> Value:
 
 @pointwise("aten.addcmul")
 def addcmul(x: Value, a: Value, b: Value, value: Number) -> Value:
-    return x + _scaled(a, value) * b
+    """x + a * value * b, of floats rounded as in ATen, whose last product is not rounded by itself."""
+    a = _scaled(a, value)
+    return a.fma(b, x) if x.is_float else x + a * b
 
 
 @pointwise("torch_prims.fma")
-def fma(a: Value | Number, b: Value | Number, x: Value | Number) -> Any:
-    """a * b + x, which kernels round once where the machine can; updates in place are made of it by torch."""
-    return a * b + x
+def fma(a: Value, b: Value, x: Value) -> Value:
+    """Updates in place are made of it by torch."""
+    return a.fma(b, x) if x.is_float else a * b + x
 
 
 @pointwise("aten.addcdiv")
@@ -275,16 +281,15 @@ def lerp_scalar(start: Value, end: Value, weight: Value | Number) -> Any:
     if isinstance(weight, Value):
         return lerp(start, end, weight)
     if abs(weight) < 0.5:
-        return start + (end - start) * weight
-    return end - (end - start) * (1 - weight)
+        return (end - start).fma(weight, start)
+    return (end - start).fma(weight - 1.0, end)
 
 
 @pointwise("aten.lerp.Tensor")
 def lerp(start: Value, end: Value, weight: Value) -> Value:
     """From the nearer end, as ATen."""
-    difference = end - start
-    near = start + difference * weight
-    far = end - difference * (1.0 - weight)
+    near = (end - start).fma(weight, start)
+    far = (end - start).fma(weight - 1.0, end)
     return (weight.abs() < 0.5).where(near, far)
 
 

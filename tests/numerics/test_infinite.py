@@ -1,0 +1,40 @@
+"""Infinite numbers, NaN and the largest numbers where it matters in which steps something is computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+
+
+def assert_same(program: Callable[..., Sequence[Tensor]], *args: Tensor, exact: bool = True) -> None:
+    """The same numbers, of the same sign."""
+    torch._dynamo.reset()
+    asked: dict[str, Any] = {"cache": False, "strict": True}
+    ours = torch.compile(program, backend="lamella", fullgraph=True, options=asked)(*args)
+    for i, (x, y) in enumerate(zip(ours, program(*args), strict=True)):
+        near: dict[str, Any] = {"rtol": 0, "atol": 0} if exact else {}
+        torch.testing.assert_close(x, y, equal_nan=True, msg=lambda m, n=i: f"{n}: {m}", **near)
+        if exact:
+            assert torch.equal(x.signbit()[~x.isnan()], y.signbit()[~y.isnan()]), i
+
+
+@pytest.mark.parametrize("dtype", FLOATS[:2], ids=str)
+def test_sums_of_multiples_are_rounded_once(dtype: torch.dtype) -> None:
+    """A multiple that no number is may have a sum that one is."""
+
+    def program(a: Tensor, b: Tensor) -> list[Tensor]:
+        sums = [f(a, b, alpha=v) for f in (torch.add, torch.sub, torch.rsub) for v in (2, -2, 1.7)]
+        return [*sums, torch.lerp(a, b, 0.7), torch.lerp(a, b, -1.0), torch.lerp(a, b, a), torch.addcmul(a, b, a)]
+
+    largest = torch.finfo(dtype).max
+    ends = torch.tensor([0.0, -0.0, 1.0, -1.0, 0.3, math.inf, -math.inf, math.nan], dtype=dtype)
+    values = torch.cat([ends, largest * torch.tensor([1.0, -1.0, 0.9, -0.6], dtype=dtype), torch.randn(9, dtype=dtype)])
+    a, b = torch.cartesian_prod(values, values).T.contiguous()
+    assert_same(program, a, b)
