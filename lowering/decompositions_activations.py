@@ -126,7 +126,7 @@ def hardshrink(x: Value, bound: Number) -> Value:
     return ((x >= -bound) & (x <= bound)).where(0.0, x)
 
 
-@pointwise("aten.softshrink")
+@pointwise("aten.softshrink", of=is_float)
 def softshrink(x: Value, bound: Number) -> Value:
     """x moved by bound towards 0; NaN stays."""
     inside = (x > bound).where(x - bound, (x < -bound).where(x + bound, x * 0.0))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 Function = Callable[[Tensor, Tensor], Tensor]
@@ -66,3 +67,10 @@ def assert_same(functions: dict[str, Function], dtype: torch.dtype, numerics: st
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_whole_numbers(dtype: torch.dtype, numerics: str) -> None:
     assert_same(QUOTIENTS, dtype, numerics)
+
+
+@pytest.mark.parametrize("numerics", ["fast", "eager"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_softshrink_takes_its_number_as_it_is(dtype: torch.dtype, numerics: str) -> None:
+    """Which 0 it gives for -0.0 is not the same in eager's vectors and what is left over."""
+    assert_same({f"{v}": lambda a, b, v=v: F.softshrink(a, v) for v in (0.7, 0.1)}, dtype, numerics, signs=False)
