@@ -11,6 +11,7 @@ from ..dialects.tensor import is_float
 from .decomposition import Call, pointwise, rule, view
 from .decompositions_comparison import clamp
 from .prims_builder import Value
+from .steps import step
 
 SQRT_HALF: Final = math.sqrt(0.5)
 SQRT_2_BY_PI: Final = math.sqrt(2 / math.pi)
@@ -243,7 +244,7 @@ def mish_backward(grad: Value, x: Value) -> Value:
 @rule("aten.log_sigmoid_backward")
 def log_sigmoid_backward(call: Call, grad: Value, x: Value, buffer: Value) -> Value:
     grad, x = grad.opmath(), x.opmath()
-    z = (-x.abs()).exp()
+    z = step((-x.abs()).exp(), call.type.dtype)  # ATen's forward has kept it
     negative = x < 0.0
     return grad * (negative.where(1.0, x.full(0.0)) - negative.where(1.0, x.full(-1.0)) * (z / (1.0 + z)))
 

@@ -23,6 +23,21 @@ QUOTIENTS: dict[str, Function] = {
     "by a number": lambda a, b: torch.div(a, 0.3, rounding_mode="trunc"),
     "by an element": lambda a, b: torch.div(a, b[200], rounding_mode="trunc"),
 }
+STEPS: dict[str, Function] = {
+    "logit": lambda a, b: torch.logit(a),
+    "logit of what is clamped": lambda a, b: torch.logit(a, 0.1),
+    "xlogy": torch.xlogy,
+    "xlogy of a number": lambda a, b: torch.xlogy(0.3, b),
+    "xlog1py": torch.special.xlog1py,
+    "entr": lambda a, b: torch.special.entr(a),
+    "lerp": lambda a, b: torch.lerp(a, b, 0.7),
+    "lerp by tensors": lambda a, b: torch.lerp(a, b, a),
+    "addcmul": lambda a, b: torch.addcmul(a, b, b, value=0.3),
+    "square of an inverse": lambda a, b: a**-2,
+    "cube": lambda a, b: a**3,
+    "mse_loss": lambda a, b: F.mse_loss(a, b, reduction="none"),
+    "log_sigmoid_backward": lambda a, b: torch.ops.aten.log_sigmoid_backward(a, b, torch.exp(-b.abs())),
+}
 
 
 def operands(dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -74,3 +89,8 @@ def test_whole_numbers(dtype: torch.dtype, numerics: str) -> None:
 def test_softshrink_takes_its_number_as_it_is(dtype: torch.dtype, numerics: str) -> None:
     """Which 0 it gives for -0.0 is not the same in eager's vectors and what is left over."""
     assert_same({f"{v}": lambda a, b, v=v: F.softshrink(a, v) for v in (0.7, 0.1)}, dtype, numerics, signs=False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_eagers_digits(dtype: torch.dtype) -> None:
+    assert_same(STEPS, dtype, "eager")
