@@ -192,6 +192,7 @@ def _spread(x: Value, dims: Dims, correction: Number | None, keepdim: bool) -> t
     if isinstance(n, int) and not number:
         left = n - correction if n > correction else 0
         return variance * (n / left if left else math.inf), mean
+    mean = mean if n == 1 else moving_mean(variance, mean)
     left = variance.full(n - cast(Any, correction))
     return variance * variance.full(n) / (left > 0.0).where(left, 0.0), mean
 
@@ -201,6 +202,13 @@ _SPARE_BITS = 16
 
 
 def _spread_of_rows(x: Value, over: Sequence[int], n: int, keepdim: bool) -> tuple[Value, Value]:
+def moving_mean(variance: Value, mean: Value) -> Value:
+    """That which eager's kernels move by what each number is away from it: NaN beside an infinite number, which has no
+    variance. (Not where such a number comes last, but that depends on how the kernel shares out a row.)
+    """
+    return variance.isnan().where(math.nan, mean)
+
+
     """Biased variance and mean in f64, computed in f32: what is squared is as large as the mean size makes it, so that
     no sum of at most 2^16 numbers leaves f32, nor is lost. A row is read again from the cache.
     """

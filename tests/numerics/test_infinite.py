@@ -38,3 +38,20 @@ def test_sums_of_multiples_are_rounded_once(dtype: torch.dtype) -> None:
     values = torch.cat([ends, largest * torch.tensor([1.0, -1.0, 0.9, -0.6], dtype=dtype), torch.randn(9, dtype=dtype)])
     a, b = torch.cartesian_prod(values, values).T.contiguous()
     assert_same(program, a, b)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_means_of_rows_without_a_variance(dtype: torch.dtype) -> None:
+    """Not that of a batch norm, which is a sum."""
+
+    def program(x: Tensor) -> list[Tensor]:
+        n = x.shape[1]
+        return [
+            *(torch.var_mean(x, 1)[1], torch.std_mean(x, 1, correction=0)[1], torch.var_mean(x, 0)[1]),
+            torch.native_layer_norm(x, (n,), None, None, 1e-5)[1],
+            torch.native_group_norm(x[:, None], None, None, 4, 1, n, 1, 1e-5)[1],
+        ]
+
+    x = torch.ones(4, 40, dtype=dtype)
+    x[0, 3], x[1, 17], x[2, 5] = math.inf, -math.inf, math.nan
+    assert_same(program, x, exact=False)
