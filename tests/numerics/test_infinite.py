@@ -55,3 +55,17 @@ def test_means_of_rows_without_a_variance(dtype: torch.dtype) -> None:
     x = torch.ones(4, 40, dtype=dtype)
     x[0, 3], x[1, 17], x[2, 5] = math.inf, -math.inf, math.nan
     assert_same(program, x, exact=False)
+
+
+@pytest.mark.parametrize("width", [5, 40])
+def test_distances_of_what_is_no_number(width: int) -> None:
+    def program(a: Tensor, b: Tensor) -> list[Tensor]:
+        return [
+            *(torch.cdist(a, b, p) for p in (0.0, math.inf, 1e39, 2.0)),
+            torch.pdist(a, 0.0),
+            torch.pdist(a, math.inf),
+        ]
+
+    a, b = torch.randn(6, width), torch.randn(7, width)
+    a[0, 1], a[1, 2], b[2, 2], b[3, 1], a[4], b[4, -1] = math.nan, math.inf, math.inf, -math.inf, 0.0, math.nan
+    assert_same(program, a, b, exact=False)
