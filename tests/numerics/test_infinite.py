@@ -69,3 +69,17 @@ def test_distances_of_what_is_no_number(width: int) -> None:
     a, b = torch.randn(6, width), torch.randn(7, width)
     a[0, 1], a[1, 2], b[2, 2], b[3, 1], a[4], b[4, -1] = math.nan, math.inf, math.inf, -math.inf, 0.0, math.nan
     assert_same(program, a, b, exact=False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32], ids=str)
+def test_what_is_summed_as_halves_is_converted_first(dtype: torch.dtype) -> None:
+    def program(x: Tensor) -> list[Tensor]:
+        f16 = torch.float16
+        return [
+            x.sum(1, dtype=f16),
+            x.cumsum(1, dtype=f16),
+            *([x.nansum(1, dtype=f16)] if x.is_floating_point() else []),
+        ]
+
+    x = torch.tensor([[70000, -70000, 1], [1, 2, 3], [2049, -2048, 0], [80000, 0, 1]]).to(dtype)
+    assert_same(program, x)
