@@ -15,6 +15,8 @@ from .steps import step
 
 SQRT_HALF: Final = math.sqrt(0.5)
 SQRT_2_BY_PI: Final = math.sqrt(2 / math.pi)
+SIXTH: Final = float.fromhex("0x1.555556p-3")
+"""1 / 6, which ATen has in f32 for f64 too."""
 CUBIC: Final = 0.044715
 """Of the tanh form of gelu: sqrt(2/pi) * (x + CUBIC * x^3)."""
 
@@ -196,7 +198,7 @@ def hardtanh_backward(grad: Value, x: Value, low: Number, high: Number) -> Value
 
 @pointwise("aten.hardsigmoid_backward")
 def hardsigmoid_backward(grad: Value, x: Value) -> Value:
-    return ((x > -3.0) & (x < 3.0)).where(grad * (1.0 / 6.0), 0.0)
+    return ((x > -3.0) & (x < 3.0)).where(grad * SIXTH, 0.0)
 
 
 @pointwise("aten.hardswish_backward")

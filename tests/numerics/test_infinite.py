@@ -83,3 +83,7 @@ def test_what_is_summed_as_halves_is_converted_first(dtype: torch.dtype) -> None
 
     x = torch.tensor([[70000, -70000, 1], [1, 2, 3], [2049, -2048, 0], [80000, 0, 1]]).to(dtype)
     assert_same(program, x)
+
+
+def test_hardsigmoids_sixth_of_f64() -> None:
+    assert_same(lambda g, x: [torch.ops.aten.hardsigmoid_backward(g, x)], *torch.randn(2, 40, dtype=torch.float64))
