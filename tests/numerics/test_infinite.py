@@ -87,3 +87,17 @@ def test_what_is_summed_as_halves_is_converted_first(dtype: torch.dtype) -> None
 
 def test_hardsigmoids_sixth_of_f64() -> None:
     assert_same(lambda g, x: [torch.ops.aten.hardsigmoid_backward(g, x)], *torch.randn(2, 40, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+def test_powers_and_roots_of_nan_beside_infinity(dtype: torch.dtype) -> None:
+    """Products of C's are infinite where a factor is."""
+
+    def program(a: Tensor, b: Tensor) -> list[Tensor]:
+        return [a**b, a**2.5, 2**b, 0**b, a ** (2 + 1j), a.sqrt(), a**-0.5]
+
+    parts = [0.0, -0.0, 1.0, -1.0, 1.5, math.inf, -math.inf, math.nan]
+    z = torch.tensor([complex(x, y) for x in parts for y in parts], dtype=dtype)
+    assert_same(
+        lambda a, b: [torch.view_as_real(x) for x in program(a, b)], z.repeat_interleave(64), z.repeat(64), exact=False
+    )
