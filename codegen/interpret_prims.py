@@ -95,6 +95,7 @@ ELEMENTWISE: Final[dict[type[prims.PrimsOp], Callable[..., Tensor]]] = {
     prims.LeOp: torch.le,
     prims.GtOp: torch.gt,
     prims.GeOp: torch.ge,
+    prims.FmaOp: lambda a, b, c: (a.double() * b.double() + c.double()).to(a.dtype),
     prims.SelectOp: torch.where,
 }
 

@@ -139,6 +139,26 @@ class SelectOp(ElementwiseOp):
 
 
 @irdl_op_definition
+class FmaOp(ElementwiseOp):
+    """result = a * b + c of floats, rounded once; twice on machines without such an instruction."""
+
+    name = "prims.fma"
+    ACCEPTS: ClassVar[str] = FLOAT
+    a = operand_def(TensorType)
+    b = operand_def(TensorType)
+    c = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def verify_(self) -> None:
+        self.verify_elementwise(self._operands)
+        self.expect_dtype("a result", self.tensor(self.results[0]), self.tensor(self._operands[0]).dtype)
+
+    @classmethod
+    def make(cls, a: SSAValue, b: SSAValue, c: SSAValue) -> Self:
+        return cls.create(operands=(a, b, c), result_types=(c.type,))
+
+
+@irdl_op_definition
 class CheckedOp(ElementwiseOp):
     """result = a; raises what `message` says (raised.py) where the condition, which is i1, does not hold."""
 

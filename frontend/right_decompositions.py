@@ -157,8 +157,11 @@ _WRAPPERS: dict[Any, Callable[..., Any]] = {
 }
 """Of what torch says, where that needs little more."""
 
+_OWN = (_aten.softshrink.default,)
+"""Operators that stay themselves: torch compares halves with a number that it has made one of them."""
 
-def _decompositions() -> dict[tuple[Any, Any], Callable[..., Any]]:
+
+def _decompositions() -> dict[tuple[Any, Any], Callable[..., Any] | None]:
     """By operator and the key under which torch finds its own: that of composites, or the one before autograd."""
     wrapped = {
         (op, key): wrapper(op.py_kernels[key])
@@ -168,7 +171,7 @@ def _decompositions() -> dict[tuple[Any, Any], Callable[..., Any]]:
     }
     composites = {(op, _COMPOSITE): decomposition for op, decomposition in _OF_COMPOSITES.items()}
     others = {(op, _AUTOGRAD): f for op, f in DECOMPOSITIONS.items() if _AUTOGRAD in op.py_kernels}
-    return wrapped | composites | others
+    return wrapped | composites | others | {(op, _AUTOGRAD): None for op in _OWN}
 
 
 @contextmanager

@@ -85,6 +85,16 @@ class Pair(NamedTuple):
             other = self.full(other)
         return Pair(self.re * other.re - self.im * other.im, self.re * other.im + self.im * other.re)
 
+    def times_as_c(self, other: Pair) -> Pair:
+        """As C's (annex G of its standard): a product that would be NaN is infinite where a factor is."""
+        plain = self.times(other)
+        ours, theirs = (v.re.isinf() | v.im.isinf() for v in (self, other))
+        a = self.each(_direction).where(ours, self)
+        b = other.each(_direction).where(theirs, other)
+        a, b = a.each(_numbers).where(theirs, a), b.each(_numbers).where(ours, b)
+        lost = plain.re.isnan() & plain.im.isnan() & (ours | theirs)
+        return a.times(b).scaled(math.inf).where(lost, plain)
+
     def over(self, other: Pair) -> Pair:
         """As c10: scaled by the larger part of the divisor, so that its square does not overflow."""
         a, b, c, d = self.re, self.im, other.re, other.im
@@ -147,16 +157,14 @@ class Pair(NamedTuple):
         t = ((self.re.abs() + size) * 0.5).sqrt()
         other = self.im.abs() / (t * 2.0)
         right = self.re >= 0.0
-        nothing = self.is_zero()
+        nothing, far = self.is_zero(), self.im.isinf()
         re = right.where(t, other)
         im = right.where(other, t).binary(prims.CopysignOp.make, self.im)
-        return Pair(nothing.where(0.0, re), nothing.where(self.im, im))
+        return Pair(nothing.where(0.0, far.where(math.inf, re)), (nothing | far).where(self.im, im))
 
     def power(self, exponent: Pair) -> Pair:
-        """e^(exponent log), as C's: NaN where that has infinity times 0. In f64, as the exponent multiplies the
-        logarithm's error.
-        """
-        return self.to("f64").log().times(exponent.to("f64")).exp().to(self.re.dtype)
+        """e^(exponent log), as C's. In f64, as the exponent multiplies the logarithm's error."""
+        return exponent.to("f64").times_as_c(self.to("f64").log()).exp().to(self.re.dtype)
 
     def sinh(self) -> Pair:
         cos, sin = _turn(self.im)
@@ -177,6 +185,16 @@ class Pair(NamedTuple):
         far = self.re.abs() > 11.0
         tiny = (self.re.abs() * -2.0).exp() * 4.0
         return Pair(far.where(one, beta * rho * sinh / below), far.where(sin * cos * tiny, tan / below))
+
+
+def _direction(x: Value) -> Value:
+    """1 for infinity, 0 for all else, with the sign."""
+    return x.isinf().where(1.0, x.full(0.0)).binary(prims.CopysignOp.make, x)
+
+
+def _numbers(x: Value) -> Value:
+    """0 for NaN."""
+    return x.isnan().where(x.full(0.0).binary(prims.CopysignOp.make, x), x)
 
 
 def _turn(angle: Value) -> tuple[Value, Value]:

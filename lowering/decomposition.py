@@ -117,6 +117,7 @@ def pointwise(
     operands: bool = False,
     rounded: Sequence[int] = (),
     rounded_on_cpus: Sequence[int] = (),
+    steps: bool = False,
     of: Callable[[str], bool] | None = None,
 ) -> Callable[[Function], Function]:
     """Registers `function(*args)`: tensors come in the shape of the result and the dtype that eager computes in.
@@ -124,7 +125,7 @@ def pointwise(
     That is the result's dtype, f32 for f16 and bf16; or with `operands=True` the promoted dtype of the operands (as
     it is, for ops that do not round). Numbers in place of tensors become tensors. The operands at the places
     `rounded` are first of the result's dtype, where a digit more would make another result; so are integers, where
-    there is more than one.
+    there is more than one. With `steps` the function is also given the result's `dtype`, for its steps.
     """
 
     def register(function: Function) -> Function:
@@ -137,7 +138,8 @@ def pointwise(
                 places = (*rounded, *(rounded_on_cpus if t.device == "cpu" else ()))
                 args = tuple([as_half(call, a) if i in places or _are_integers(a) else a for i, a in enumerate(args)])
             elements = call.op.schema.args
-            return function(*(fit(call.b, a, e.element, t, dtype) for a, e in zip(args, elements, strict=True)))
+            given = (fit(call.b, a, e.element, t, dtype) for a, e in zip(args, elements, strict=True))
+            return function(*given, **({"dtype": t.dtype} if steps else {}))
 
         rule(*names, elementwise=True, of=of)(lowered)
         return function

@@ -11,9 +11,12 @@ from ..dialects.tensor import is_float
 from .decomposition import Call, pointwise, rule, view
 from .decompositions_comparison import clamp
 from .prims_builder import Value
+from .steps import step
 
 SQRT_HALF: Final = math.sqrt(0.5)
 SQRT_2_BY_PI: Final = math.sqrt(2 / math.pi)
+SIXTH: Final = float.fromhex("0x1.555556p-3")
+"""1 / 6, which ATen has in f32 for f64 too."""
 CUBIC: Final = 0.044715
 """Of the tanh form of gelu: sqrt(2/pi) * (x + CUBIC * x^3)."""
 
@@ -126,7 +129,7 @@ def hardshrink(x: Value, bound: Number) -> Value:
     return ((x >= -bound) & (x <= bound)).where(0.0, x)
 
 
-@pointwise("aten.softshrink")
+@pointwise("aten.softshrink", of=is_float)
 def softshrink(x: Value, bound: Number) -> Value:
     """x moved by bound towards 0; NaN stays."""
     inside = (x > bound).where(x - bound, (x < -bound).where(x + bound, x * 0.0))
@@ -195,7 +198,7 @@ def hardtanh_backward(grad: Value, x: Value, low: Number, high: Number) -> Value
 
 @pointwise("aten.hardsigmoid_backward")
 def hardsigmoid_backward(grad: Value, x: Value) -> Value:
-    return ((x > -3.0) & (x < 3.0)).where(grad * (1.0 / 6.0), 0.0)
+    return ((x > -3.0) & (x < 3.0)).where(grad * SIXTH, 0.0)
 
 
 @pointwise("aten.hardswish_backward")
@@ -243,7 +246,7 @@ def mish_backward(grad: Value, x: Value) -> Value:
 @rule("aten.log_sigmoid_backward")
 def log_sigmoid_backward(call: Call, grad: Value, x: Value, buffer: Value) -> Value:
     grad, x = grad.opmath(), x.opmath()
-    z = (-x.abs()).exp()
+    z = step((-x.abs()).exp(), call.type.dtype)  # ATen's forward has kept it
     negative = x < 0.0
     return grad * (negative.where(1.0, x.full(0.0)) - negative.where(1.0, x.full(-1.0)) * (z / (1.0 + z)))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from math import isinf
 from typing import Any
 
 import sympy
@@ -32,7 +32,10 @@ def dist(call: Call, a: Value, b: Value, order: Number) -> Any:
 def cdist(call: Call, a: Value, b: Value, order: float, mode: int | None) -> Any:
     """The norm of a[…, i, :] - b[…, j, :] for all i and j."""
     *batch, n, m = call.type.shape
-    return _norm(_differences(a, b, [*batch, n, m]), order, len(batch) + 2)
+    differences = _differences(a, b, [*batch, n, m])
+    if not isinstance(order, sympy.Expr) and number_as(order, a.dtype) == math.inf:
+        differences = differences.isnan().where(0.0, differences)  # the largest passes over NaN
+    return _norm(differences, order, len(batch) + 2)
 
 
 @rule("aten._cdist_backward")
@@ -53,14 +56,14 @@ def _differences(a: Value, b: Value, shape: Sequence[Dim]) -> Value:
 
 def _towards(differences: Value, grad: Value, distances: Value, order: float) -> Any:
     """grad * sign(d) * (|d| / distance)^(order - 1) of each difference d, over all j; 0 where the distance is 0."""
-    if isinstance(order, sympy.Expr) or isinf(order) != isinf(number_as(order, grad.dtype)):
+    if isinstance(order, sympy.Expr) or math.isinf(order) != math.isinf(number_as(order, grad.dtype)):
         return NotImplemented
     d, rank = differences, len(differences.shape)
     if order == 0:
         return d.full(0).reduce("sum", [rank - 2])
     size = d.abs()
     sign = (d > 0).where(d.full(1), (d < 0).where(d.full(-1), d.full(0)))
-    if isinf(order):
+    if math.isinf(order):
         far = distances.broadcast(d.shape, range(rank - 1))
         grad = grad.broadcast(d.shape, range(rank - 1))
         return size.eq(far).where(grad * sign, 0.0).reduce("sum", [rank - 2])
@@ -79,7 +82,11 @@ def _towards(differences: Value, grad: Value, distances: Value, order: float) ->
 
 
 def _norm(x: Value, order: float, dim: int) -> Any:
-    """By an order that ATen's kernels have in the dtype of x, where a large one is infinite."""
+    """By an order that ATen's kernels have in the dtype of x, where a large one is infinite. NaN is none of the numbers
+    that are not 0 on a CPU.
+    """
+    if order == 0 and x.type.device == "cpu":
+        return x.isnan().where(x, x.ne(0.0).to(x.dtype)).reduce("sum", [dim])
     return norm_over(x, order if isinstance(order, sympy.Expr) else number_as(order, x.dtype), [dim], False)
 
 

@@ -9,6 +9,7 @@ from ..dialects.expr import Dim
 from .decomposition import Call, rule
 from .prims_builder import Value
 from .promotion import opmath, promote_types
+from .steps import step
 
 NONE: Final = 0
 MEAN: Final = 1
@@ -37,9 +38,10 @@ def _share(grad: Value, x: Value, reduction: int) -> Value:
 @rule("aten.mse_loss")
 def mse_loss(call: Call, x: Value, target: Value, reduction: int) -> Value:
     """(x - target)^2."""
+    dtype = call.type.dtype
     x, target = _pair(x, target)
-    difference = x - target
-    return reduced(difference * difference, reduction)
+    difference = step(x - target, dtype)
+    return reduced(step(difference * difference, dtype), reduction)
 
 
 @rule("aten.mse_loss_backward")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ..dialects import expr
 from ..dialects.expr import Dim
 from .decomposition import Call, rule
+from .decompositions_reductions import moving_mean
 from .prims_builder import Value
 
 # Layer norm and RMS norm
@@ -40,7 +41,7 @@ def _layer_norm(
     x = x.opmath()
     variance, mean = x.var_mean(range(x.rank - count, x.rank), keepdim=True)
     rstd = (variance + eps).rsqrt()
-    return _affine((x - mean) * rstd, weight, bias), mean, rstd
+    return _affine((x - mean) * rstd, weight, bias), moving_mean(variance, mean), rstd
 
 
 @rule("aten._fused_rms_norm")
@@ -184,7 +185,7 @@ def _group_norm(
     ones = range(2, y.rank)
     z = (y - mean.unsqueeze(*ones)) * rstd.unsqueeze(*ones)
     w, b = (None if v is None else _per_channel(v.to(y.dtype), groups, y.rank) for v in (weight, bias))
-    return _affine(z, w, b).reshape(x.shape), mean, rstd
+    return _affine(z, w, b).reshape(x.shape), moving_mean(variance, mean), rstd
 
 
 @rule("aten.native_group_norm_backward")

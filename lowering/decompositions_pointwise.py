@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final
 
 import sympy
@@ -179,7 +178,11 @@ def _scaled(x: Any, alpha: Number) -> Any:
 
 @scaling("aten.add.Tensor", "aten.add.Scalar")
 def add(a: Value, b: Value | Number, alpha: Number) -> Value:
-    return a + _scaled(b, alpha)
+    """a + b * alpha, of floats rounded once as in ATen."""
+    if _is_one(alpha):
+        return a + b
+    b = _as_value(a, b)
+    return b.fma(alpha, a) if a.is_float else a + b * alpha
 
 
 @scaling("aten.sub.Tensor", "aten.sub.Scalar", "aten.subtract.Tensor")
@@ -187,7 +190,7 @@ def sub(a: Value, b: Value | Number, alpha: Number) -> Value:
     """a + b * -alpha, which of an integer has 64 digits, and no sign of 0."""
     if _is_one(alpha):
         return a - b
-    return a + _as_value(a, b) * (number_as(-alpha, "i64") if isinstance(alpha, int) else -alpha)
+    return add(a, b, number_as(-alpha, "i64") if isinstance(alpha, int) else -alpha)
 
 
 @scaling("aten.rsub.Tensor", "aten.rsub.Scalar")
@@ -207,58 +210,6 @@ def mul(a: Value, b: Value | Number) -> Value:
 @pointwise("aten.div.Tensor", "aten.div.Scalar", "aten.true_divide.Tensor", rounded_on_cpus=(0,))
 def div(a: Value, b: Value | Number) -> Value:
     return a / b
-
-
-@pointwise("aten.div.Tensor_mode", "aten.div.Scalar_mode", rounded=(0,))
-def div_mode(a: Value, b: Value | Number, rounding_mode: str | None) -> Any:
-    if rounding_mode is None:
-        return a / b
-    if rounding_mode == "floor":
-        return floor_divide(a, b)
-    return (a / b).trunc() if a.is_float else _divided(prims.DivTruncOp, a, b)
-
-
-def _divided(op: type[prims.IntegerDivisionOp], a: Value, b: Value | Number) -> Value:
-    """Of whole numbers and b = 0 only GPUs give a result."""
-    checked = not a.is_float and a.type.device == "cpu"
-    return a.binary(partial(op.make, message="RuntimeError: ZeroDivisionError" if checked else None), b)
-
-
-@pointwise("aten.floor_divide", "aten.floor_divide.Scalar", rounded=(0,))
-def floor_divide(a: Value, b: Value | Number) -> Any:
-    """floor(a / b); of floats so that `a = b * q + remainder` holds, as c10's div_floor_floating."""
-    if not a.is_float:
-        return _divided(prims.DivFloorOp, a, b)
-    a, d = a.align(b)
-    modulo = a.binary(prims.RemOp.make, d)
-    quotient = (a - modulo) / d
-    quotient = (modulo.ne(0.0) & (modulo < 0.0).ne(d < 0.0)).where(quotient - 1.0, quotient)
-    floored = quotient.floor()
-    floored = (quotient - floored > 0.5).where(floored + 1.0, floored)
-    whole = a / d
-    zero = whole.full(0.0).binary(prims.CopysignOp.make, whole)
-    too_large = whole.abs().eq(math.inf) & a.abs().ne(math.inf)  # also by 0; the remainder may be NaN there
-    return too_large.where(whole, d.eq(0.0).where(whole, quotient.eq(0.0).where(zero, floored)))
-
-
-@pointwise("aten.fmod.Tensor", "aten.fmod.Scalar", rounded=(0, 1))
-def fmod(a: Value, b: Value | Number) -> Value:
-    return _divided(prims.RemOp, a, b)
-
-
-@pointwise("aten.remainder.Scalar_Tensor", rounded=(0, 1))
-def remainder_of_number(a: Value | Number, b: Value) -> Value:
-    return remainder(b.full(a), b)
-
-
-@pointwise("aten.remainder.Tensor", "aten.remainder.Scalar", rounded=(0, 1))
-def remainder(a: Value, b: Value | Number) -> Value:
-    """a - b * floor(a / b): the sign of b."""
-    a, d = a.align(b)
-    r = _divided(prims.RemOp, a, d)
-    if a.dtype[0] == "u":
-        return r
-    return (r.ne(0) & (r < 0).ne(d < 0)).where(r + d, r)
 
 
 BINARY: Final[dict[str, Callable[..., PrimsOp]]] = {
@@ -307,13 +258,15 @@ def heaviside(x: Value, values: Value) -> Value:
 
 @pointwise("aten.addcmul")
 def addcmul(x: Value, a: Value, b: Value, value: Number) -> Value:
-    return x + _scaled(a, value) * b
+    """x + a * value * b, of floats rounded as in ATen, whose last product is not rounded by itself."""
+    a = _scaled(a, value)
+    return a.fma(b, x) if x.is_float else x + a * b
 
 
 @pointwise("torch_prims.fma")
-def fma(a: Value | Number, b: Value | Number, x: Value | Number) -> Any:
-    """a * b + x, which kernels round once where the machine can; updates in place are made of it by torch."""
-    return a * b + x
+def fma(a: Value, b: Value, x: Value) -> Value:
+    """Updates in place are made of it by torch."""
+    return a.fma(b, x) if x.is_float else a * b + x
 
 
 @pointwise("aten.addcdiv")
@@ -328,16 +281,15 @@ def lerp_scalar(start: Value, end: Value, weight: Value | Number) -> Any:
     if isinstance(weight, Value):
         return lerp(start, end, weight)
     if abs(weight) < 0.5:
-        return start + (end - start) * weight
-    return end - (end - start) * (1 - weight)
+        return (end - start).fma(weight, start)
+    return (end - start).fma(weight - 1.0, end)
 
 
 @pointwise("aten.lerp.Tensor")
 def lerp(start: Value, end: Value, weight: Value) -> Value:
     """From the nearer end, as ATen."""
-    difference = end - start
-    near = start + difference * weight
-    far = end - difference * (1.0 - weight)
+    near = (end - start).fma(weight, start)
+    far = (end - start).fma(weight - 1.0, end)
     return (weight.abs() < 0.5).where(near, far)
 
 

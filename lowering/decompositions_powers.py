@@ -13,6 +13,7 @@ from ..dialects.tensor import HALVES
 from .decomposition import Call, as_half, fit, pointwise, rule
 from .prims_builder import Value
 from .promotion import opmath
+from .steps import step
 
 
 @pointwise("aten.pow.Tensor_Tensor", rounded=(0, 1))
@@ -36,11 +37,12 @@ def pow_of_number(call: Call, x: Value, exponent: Number | complex) -> Any:
     x, power = (fit(call.b, a, "", t, opmath(t.dtype)) for a in (x, exponent))
     if power in (0.5, -0.5) and t.dtype == "f16" and t.device == "cpu":
         x = x.eq(-math.inf).where(math.inf, x.eq(0.0).where(0.0, x))
-    return pow_number(x, power)
+    return pow_number(x, power, t.dtype)
 
 
-def pow_number(x: Value, exponent: Number) -> Value:
-    """The exponents that ATen computes without pow are computed so here."""
+def pow_number(x: Value, exponent: Number, dtype: str) -> Value:
+    """The exponents that ATen computes without pow are computed so here; those of bf16 in its steps."""
+    dtype = dtype if dtype == "bf16" else x.dtype
     if isinstance(exponent, sympy.Expr):
         return x.binary(prims.PowOp.make, exponent)
     if exponent == 0:
@@ -50,7 +52,7 @@ def pow_number(x: Value, exponent: Number) -> Value:
     if exponent == 2:
         return x * x
     if exponent == 3:
-        return x * x * x
+        return step(x * x, dtype) * x
     if not x.is_float:
         return x.binary(prims.PowOp.make, exponent)
     if exponent == 0.5:
@@ -60,7 +62,7 @@ def pow_number(x: Value, exponent: Number) -> Value:
     if exponent == -1:
         return x.reciprocal()
     if exponent == -2:
-        return (x * x).reciprocal()
+        return step(x * x, dtype).reciprocal()
     return x.binary(prims.PowOp.make, exponent)
 
 

@@ -35,6 +35,11 @@ def dims_in(x: Value, dims: Dims) -> list[int]:
     return sorted({d % max(x.rank, 1) for d in dims} & set(range(x.rank)))
 
 
+def _summands(call: Call, x: Value) -> Value:
+    """In the dtype that is computed in, with the digits of the result's: ATen converts first."""
+    return x.to(call.type.dtype).opmath()
+
+
 def divide_by_count(x: Value, count: Dim) -> Value:
     """x / count, as a float."""
     return x / x.full(count)
@@ -43,7 +48,7 @@ def divide_by_count(x: Value, count: Dim) -> Value:
 @rule("aten.sum", "aten.sum.dim_IntList")
 def sum_(call: Call, x: Value, *rest: Any) -> Value:
     dims, keepdim = rest[:2] if len(rest) == 3 else (None, False)
-    return sum_over(x.to(opmath(call.type.dtype)), dims_in(x, dims), keepdim)
+    return sum_over(_summands(call, x), dims_in(x, dims), keepdim)
 
 
 def sum_over(x: Value, dims: Sequence[int], keepdim: bool = False) -> Value:
@@ -59,7 +64,7 @@ def mean(call: Call, x: Value, *rest: Any) -> Value:
 
 @rule("aten.nansum")
 def nansum(call: Call, x: Value, dims: Dims, keepdim: bool, dtype: str | None) -> Value:
-    y = x.to(opmath(call.type.dtype))
+    y = _summands(call, x)
     return sum_over(y.isnan().where(0.0, y) if y.is_float else y, dims_in(x, dims), keepdim)
 
 
@@ -67,7 +72,7 @@ def nansum(call: Call, x: Value, dims: Dims, keepdim: bool, dtype: str | None) -
 def prod(call: Call, x: Value, *rest: Any) -> Value:
     dim, keepdim = rest[:2] if len(rest) == 3 else (None, False)
     over = dims_in(x, dim)
-    y = x.to(opmath(call.type.dtype))
+    y = _summands(call, x)
     return y.reduce("prod", over, keepdim=keepdim) if over else y
 
 
@@ -187,6 +192,7 @@ def _spread(x: Value, dims: Dims, correction: Number | None, keepdim: bool) -> t
         variance, mean = _spread_of_rows(x, over, n, keepdim) if in_rows else _spread_in_one_pass(x, over, n, keepdim)
     else:
         variance, mean = x.to(dtype).var_mean(over, keepdim=keepdim)
+    mean = mean if n == 1 else moving_mean(variance, mean)
     if correction == 0:
         return variance, mean
     if isinstance(n, int) and not number:
@@ -194,6 +200,13 @@ def _spread(x: Value, dims: Dims, correction: Number | None, keepdim: bool) -> t
         return variance * (n / left if left else math.inf), mean
     left = variance.full(n - cast(Any, correction))
     return variance * variance.full(n) / (left > 0.0).where(left, 0.0), mean
+
+
+def moving_mean(variance: Value, mean: Value) -> Value:
+    """That which eager's kernels move by what each number is away from it: NaN beside an infinite number, which has no
+    variance. (Not where such a number comes last, but that depends on how the kernel shares out a row.)
+    """
+    return variance.isnan().where(math.nan, mean)
 
 
 _SPARE_BITS = 16
@@ -381,7 +394,7 @@ def _scan_with_position(call: Call, x: Value, kind: str, dim: int) -> Any:
 
 
 def _scan(call: Call, x: Value, kind: str, dim: int) -> Value:
-    y = x.to(opmath(call.type.dtype))
+    y = _summands(call, x)
     return y.scan(kind, dim % x.rank) if x.rank else y
 
 

@@ -12,6 +12,7 @@ from ..dialects import prims
 from ..dialects.prims import Number
 from .decomposition import Call, pointwise, rule
 from .prims_builder import Value
+from .steps import step
 
 
 @pointwise("aten.sinc", "aten.special_sinc")
@@ -21,19 +22,19 @@ def sinc(x: Value) -> Value:
     return x.eq(0).where(1.0, y.unary(prims.SinOp.make) / y)
 
 
-@pointwise("aten.logit", "aten.special_logit", rounded=(1,))
-def logit(x: Value, eps: Value | Number | None) -> Value:
+@pointwise("aten.logit", "aten.special_logit", rounded=(1,), steps=True)
+def logit(x: Value, eps: Value | Number | None, *, dtype: str) -> Value:
     """log(x / (1 - x)), x clamped to [eps, 1 - eps]."""
     if eps is not None:
-        low, high = x.full(eps), 1.0 - x.full(eps)
+        low, high = x.full(eps), step(1.0 - x.full(eps), dtype)
         x = (x < low).where(low, (x > high).where(high, x))
-    return (x / (1.0 - x)).log()
+    return step(x / step(1.0 - x, dtype), dtype).log()
 
 
-@pointwise("aten.special_entr")
-def entr(x: Value) -> Value:
+@pointwise("aten.special_entr", steps=True)
+def entr(x: Value, *, dtype: str) -> Value:
     """-x log x; 0 at 0, -inf below."""
-    y = x.eq(0).where(0.0, (-x) * x.log())
+    y = x.eq(0).where(0.0, (-x) * step(x.log(), dtype))
     return (x < 0).where(-math.inf, y)
 
 
@@ -77,20 +78,20 @@ def _x_times(x: Value, y: Value, log: Value) -> Value:
     return y.isnan().where(math.nan, x.eq(0.0).where(0.0, x * log))
 
 
-@pointwise("aten.xlogy.Tensor", "aten.xlogy.Scalar_Other", "aten.special_xlogy", rounded=(0, 1))
-def xlogy(x: Value, y: Value | Number) -> Value:
+@pointwise("aten.xlogy.Tensor", "aten.xlogy.Scalar_Other", "aten.special_xlogy", rounded=(0, 1), steps=True)
+def xlogy(x: Value, y: Value | Number, *, dtype: str) -> Value:
     y = y if isinstance(y, Value) else x.full(y)
-    return _x_times(x, y, y.log())
+    return _x_times(x, y, step(y.log(), dtype))
 
 
-@pointwise("aten.xlogy.Scalar_Self", rounded=(0, 1))
-def xlogy_scalar(x: Value | Number, y: Value) -> Value:
-    return _x_times(y.full(x), y, y.log())
+@pointwise("aten.xlogy.Scalar_Self", rounded=(0, 1), steps=True)
+def xlogy_scalar(x: Value | Number, y: Value, *, dtype: str) -> Value:
+    return xlogy(y.full(x), y, dtype=dtype)
 
 
-@pointwise("aten.special_xlog1py", rounded=(0, 1))
-def xlog1py(x: Value, y: Value) -> Value:
-    return _x_times(x, y, y.log1p())
+@pointwise("aten.special_xlog1py", rounded=(0, 1), steps=True)
+def xlog1py(x: Value, y: Value, *, dtype: str) -> Value:
+    return _x_times(x, y, step(y.log1p(), dtype))
 
 
 @pointwise("aten.angle")

@@ -28,6 +28,7 @@ _HEAVY = {
     "math.exp": 8, "math.exp2": 8, "math.expm1": 12, "math.log": 10, "math.log2": 10, "math.log10": 10,
     "math.log1p": 12, "math.erf": 16, "math.tanh": 12, "math.sin": 14, "math.cos": 14, "math.tan": 20, "math.powf": 24,
     "math.atan2": 24, "math.sqrt": 4, "math.rsqrt": 5, "arith.divf": 4, "arith.divsi": 12, "arith.divui": 12,
+    "math.fma": 2,
     "arith.remsi": 12, "arith.remui": 12, "arith.remf": 20, "arith.floordivsi": 14, "arith.ceildivsi": 14,
     "loop.sort": SORTING,
 }  # fmt: skip

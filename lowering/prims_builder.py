@@ -403,6 +403,11 @@ class Value:
     def isinf(self) -> Value:
         return self.unary(prims.IsinfOp.make)
 
+    def fma(self, factor: Operand, term: Value) -> Value:
+        """self * factor + term, rounded once."""
+        a, b = self.align(factor)
+        return self.b.add(prims.FmaOp.make(a.ssa, b.ssa, term.ssa))
+
     def sigmoid(self) -> Value:
         """1 / (1 + e^-x)."""
         return 1.0 / (1.0 + (-self).exp())

@@ -198,6 +198,7 @@ SCALAR: dict[type[prims.PrimsOp], Row] = {
     prims.LeOp: _compare("ole", "sle", "ule"),
     prims.GtOp: _compare("ogt", "sgt", "ugt"),
     prims.GeOp: _compare("oge", "sge", "uge"),
+    prims.FmaOp: Row(math.FmaOp),
     prims.SelectOp: Row(*[lambda b, c, x, y: b.select(c, x, y)] * 4),
 }
 

@@ -9,6 +9,7 @@
 // CHECK-NEXT: %f2 = prims.full {value = 2*s0 - 1} : !sym.t<[s0, 16], f32>
 // CHECK-NEXT: %z = prims.add %y, %f : !sym.t<[s0, 16], f32>
 // CHECK-NEXT: %c = prims.lt %y, %f : !sym.t<[s0, 16], f32> -> !sym.t<[s0, 16], i1>
+// CHECK-NEXT: %fm = prims.fma %y, %z, %y : !sym.t<[s0, 16], f32>
 // CHECK-NEXT: %se = prims.select %c, %y, %z : !sym.t<[s0, 16], i1>, !sym.t<[s0, 16], f32>, !sym.t<[s0, 16], f32> -> !sym.t<[s0, 16], f32>
 // CHECK-NEXT: %h = prims.convert %se {rounding} : !sym.t<[s0, 16], f32> -> !sym.t<[s0, 16], bf16>
 // CHECK-NEXT: %g = prims.gather %x[%i] {index = [d0, i0], message = "index out of range, \"x\" {"} : !sym.t<[s0, 16], f32>, !sym.t<[s0, 4], i64> -> !sym.t<[s0, 4], f32>
@@ -42,6 +43,7 @@ func.func @main(%x: !sym.t<[s0, 16], f32>, %i: !sym.t<[s0, 4], i64>, %s: !sym.t<
   %f2 = prims.full {value = 2*s0 - 1} : !sym.t<[s0, 16], f32>
   %z = prims.add %y, %f : !sym.t<[s0, 16], f32>
   %c = prims.lt %y, %f : !sym.t<[s0, 16], f32> -> !sym.t<[s0, 16], i1>
+  %fm = prims.fma %y, %z, %y : !sym.t<[s0, 16], f32>
   %se = prims.select %c, %y, %z : !sym.t<[s0, 16], i1>, !sym.t<[s0, 16], f32>, !sym.t<[s0, 16], f32> -> !sym.t<[s0, 16], f32>
   %h = prims.convert %se {rounding} : !sym.t<[s0, 16], f32> -> !sym.t<[s0, 16], bf16>
   %g = prims.gather %x[%i] {index = [d0, i0], message = "index out of range, \"x\" {"} : !sym.t<[s0, 16], f32>, !sym.t<[s0, 4], i64> -> !sym.t<[s0, 4], f32>

@@ -4,12 +4,10 @@
 // CHECK-LABEL: func.func @addcmul(
 // CHECK-NEXT: [[F0:%\w+]] = prims.full {value = 0.5} : !sym.t<[s0, 16], f32>
 // CHECK-NEXT: [[S0:%\w+]] = prims.mul %a, [[F0]] : !sym.t<[s0, 16], f32>
-// CHECK-NEXT: [[M0:%\w+]] = prims.mul [[S0]], %a : !sym.t<[s0, 16], f32>
-// CHECK-NEXT: [[R0:%\w+]] = prims.add %x, [[M0]] : !sym.t<[s0, 16], f32>
+// CHECK-NEXT: [[R0:%\w+]] = prims.fma [[S0]], %a, %x : !sym.t<[s0, 16], f32>
 // CHECK-NEXT: [[F1:%\w+]] = prims.full {value = 0.25} : !sym.t<[4], f64>
 // CHECK-NEXT: [[S1:%\w+]] = prims.mul %b, [[F1]] : !sym.t<[4], f64>
-// CHECK-NEXT: [[M1:%\w+]] = prims.mul [[S1]], %b : !sym.t<[4], f64>
-// CHECK-NEXT: [[R1:%\w+]] = prims.add %y, [[M1]] : !sym.t<[4], f64>
+// CHECK-NEXT: [[R1:%\w+]] = prims.fma [[S1]], %b, %y : !sym.t<[4], f64>
 // CHECK-NEXT: func.return [[R0]], [[R1]] : !sym.t<[s0, 16], f32>, !sym.t<[4], f64>
 func.func @addcmul(%x: !sym.t<[s0, 16], f32>, %y: !sym.t<[4], f64>, %a: !sym.t<[s0, 16], f32>, %b: !sym.t<[4], f64>) -> (!sym.t<[s0, 16], f32>, !sym.t<[4], f64>) {
   %r, %s = aten._foreach_addcmul.ScalarList([%x, %y], [%a, %b], [%a, %b], [0.5, 0.25]) : (!sym.t<[s0, 16], f32>, !sym.t<[4], f64>, !sym.t<[s0, 16], f32>, !sym.t<[4], f64>, !sym.t<[s0, 16], f32>, !sym.t<[4], f64>) -> (!sym.t<[s0, 16], f32>, !sym.t<[4], f64>)

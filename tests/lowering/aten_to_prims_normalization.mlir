@@ -51,7 +51,10 @@ func.func @log_softmax_bf16(%x: !sym.t<[s0, 16], bf16>) -> !sym.t<[s0, 16], bf16
 // CHECK-NEXT: [[V12:%\w+]] = prims.mul [[V10]], [[V11]] : !sym.t<[s0, 16], f32>
 // CHECK-NEXT: [[V13:%\w+]] = prims.broadcast %b {dims = [1]} : !sym.t<[16], f32> -> !sym.t<[s0, 16], f32>
 // CHECK-NEXT: [[V14:%\w+]] = prims.add [[V12]], [[V13]] : !sym.t<[s0, 16], f32>
-// CHECK-NEXT: func.return [[V14]], [[V3]], [[V6]] : !sym.t<[s0, 16], f32>, !sym.t<[s0, 1], f32>, !sym.t<[s0, 1], f32>
+// CHECK-NEXT: [[V15:%\w+]] = prims.isnan [[V2]] : !sym.t<[s0, 1], f32> -> !sym.t<[s0, 1], i1>
+// CHECK-NEXT: [[V16:%\w+]] = prims.full {value = nan} : !sym.t<[s0, 1], f32>
+// CHECK-NEXT: [[V17:%\w+]] = prims.select [[V15]], [[V16]], [[V3]] : !sym.t<[s0, 1], i1>, !sym.t<[s0, 1], f32>, !sym.t<[s0, 1], f32> -> !sym.t<[s0, 1], f32>
+// CHECK-NEXT: func.return [[V14]], [[V17]], [[V6]] : !sym.t<[s0, 16], f32>, !sym.t<[s0, 1], f32>, !sym.t<[s0, 1], f32>
 func.func @layer_norm(%x: !sym.t<[s0, 16], f32>, %w: !sym.t<[16], f32>, %b: !sym.t<[16], f32>) -> (!sym.t<[s0, 16], f32>, !sym.t<[s0, 1], f32>, !sym.t<[s0, 1], f32>) {
   %r, %m, %s = aten.native_layer_norm(%x, [16], %w, %b, 1e-5) : (!sym.t<[s0, 16], f32>, !sym.t<[16], f32>, !sym.t<[16], f32>) -> (!sym.t<[s0, 16], f32>, !sym.t<[s0, 1], f32>, !sym.t<[s0, 1], f32>)
   func.return %r, %m, %s : !sym.t<[s0, 16], f32>, !sym.t<[s0, 1], f32>, !sym.t<[s0, 1], f32>

@@ -4,9 +4,8 @@
 // CHECK-LABEL: func.func @add_broadcast(
 // CHECK-NEXT: [[V0:%\w+]] = prims.broadcast %y {dims = [1]} : !sym.t<[16], f32> -> !sym.t<[s0, 16], f32>
 // CHECK-NEXT: [[V1:%\w+]] = prims.full {value = 2.0} : !sym.t<[s0, 16], f32>
-// CHECK-NEXT: [[V2:%\w+]] = prims.mul [[V0]], [[V1]] : !sym.t<[s0, 16], f32>
-// CHECK-NEXT: [[V3:%\w+]] = prims.add %x, [[V2]] : !sym.t<[s0, 16], f32>
-// CHECK-NEXT: func.return [[V3]] : !sym.t<[s0, 16], f32>
+// CHECK-NEXT: [[V2:%\w+]] = prims.fma [[V0]], [[V1]], %x : !sym.t<[s0, 16], f32>
+// CHECK-NEXT: func.return [[V2]] : !sym.t<[s0, 16], f32>
 func.func @add_broadcast(%x: !sym.t<[s0, 16], f32>, %y: !sym.t<[16], f32>) -> !sym.t<[s0, 16], f32> {
   %r = aten.add.Tensor(%x, %y, alpha = 2) : (!sym.t<[s0, 16], f32>, !sym.t<[16], f32>) -> !sym.t<[s0, 16], f32>
   func.return %r : !sym.t<[s0, 16], f32>

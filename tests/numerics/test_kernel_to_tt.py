@@ -150,7 +150,7 @@ def test_scalar_ops(op: Any) -> None:
             op in (prims.PhiloxOp, prims.Philox32Op) and dtype != "i64"
         ):
             continue
-        values = [known.edges(dtype, 3 * k) for k in range(2 if issubclass(op, prims.BinaryOp) else 1)]
+        values = [known.edges(dtype, 3 * k) for k in range(known.arity(op))]
         if op in known.UNDEFINED_FOR_ZERO and dtype not in known.FLOATS:
             values[1] = torch.where((values[1] == 0) | (values[1] == -1), 3, values[1]).to(values[1].dtype)
         args = [program.argument([14], dtype, v) for v in values]

@@ -136,13 +136,17 @@ CASES = [
 ]
 
 
+def arity(op: type[prims.PrimsOp]) -> int:
+    """How many operands of one dtype an op has."""
+    return 3 if op is prims.FmaOp else 2 if issubclass(op, prims.BinaryOp) else 1
+
+
 @pytest.mark.parametrize(("op", "dtype"), CASES)
 def test_scalar_ops(op: Any, dtype: str) -> None:
     if op in WITHOUT_HALVES and dtype in ("bf16", "f16"):
         pytest.skip("eager has none of halves")
     program = Program()
-    count = 2 if issubclass(op, prims.BinaryOp) else 1
-    values = [edges(dtype, 3 * k) for k in range(count)]
+    values = [edges(dtype, 3 * k) for k in range(arity(op))]
     if op in UNDEFINED_FOR_ZERO and dtype not in FLOATS:
         values[1] = torch.where((values[1] == 0) | (values[1] == -1), 3, values[1]).to(values[1].dtype)
     args = [program.argument([14], dtype, v) for v in values]

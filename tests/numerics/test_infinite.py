@@ -1,0 +1,103 @@
+"""Infinite numbers, NaN and the largest numbers where it matters in which steps something is computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+
+
+def assert_same(program: Callable[..., Sequence[Tensor]], *args: Tensor, exact: bool = True) -> None:
+    """The same numbers, of the same sign."""
+    torch._dynamo.reset()
+    asked: dict[str, Any] = {"cache": False, "strict": True}
+    ours = torch.compile(program, backend="lamella", fullgraph=True, options=asked)(*args)
+    for i, (x, y) in enumerate(zip(ours, program(*args), strict=True)):
+        near: dict[str, Any] = {"rtol": 0, "atol": 0} if exact else {}
+        torch.testing.assert_close(x, y, equal_nan=True, msg=lambda m, n=i: f"{n}: {m}", **near)
+        if exact:
+            assert torch.equal(x.signbit()[~x.isnan()], y.signbit()[~y.isnan()]), i
+
+
+@pytest.mark.parametrize("dtype", FLOATS[:2], ids=str)
+def test_sums_of_multiples_are_rounded_once(dtype: torch.dtype) -> None:
+    """A multiple that no number is may have a sum that one is."""
+
+    def program(a: Tensor, b: Tensor) -> list[Tensor]:
+        sums = [f(a, b, alpha=v) for f in (torch.add, torch.sub, torch.rsub) for v in (2, -2, 1.7)]
+        return [*sums, torch.lerp(a, b, 0.7), torch.lerp(a, b, -1.0), torch.lerp(a, b, a), torch.addcmul(a, b, a)]
+
+    largest = torch.finfo(dtype).max
+    ends = torch.tensor([0.0, -0.0, 1.0, -1.0, 0.3, math.inf, -math.inf, math.nan], dtype=dtype)
+    values = torch.cat([ends, largest * torch.tensor([1.0, -1.0, 0.9, -0.6], dtype=dtype), torch.randn(9, dtype=dtype)])
+    a, b = torch.cartesian_prod(values, values).T.contiguous()
+    assert_same(program, a, b)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_means_of_rows_without_a_variance(dtype: torch.dtype) -> None:
+    """Not that of a batch norm, which is a sum."""
+
+    def program(x: Tensor) -> list[Tensor]:
+        n = x.shape[1]
+        return [
+            *(torch.var_mean(x, 1)[1], torch.std_mean(x, 1, correction=0)[1], torch.var_mean(x, 0)[1]),
+            torch.native_layer_norm(x, (n,), None, None, 1e-5)[1],
+            torch.native_group_norm(x[:, None], None, None, 4, 1, n, 1, 1e-5)[1],
+        ]
+
+    x = torch.ones(4, 40, dtype=dtype)
+    x[0, 3], x[1, 17], x[2, 5] = math.inf, -math.inf, math.nan
+    assert_same(program, x, exact=False)
+
+
+@pytest.mark.parametrize("width", [5, 40])
+def test_distances_of_what_is_no_number(width: int) -> None:
+    def program(a: Tensor, b: Tensor) -> list[Tensor]:
+        return [
+            *(torch.cdist(a, b, p) for p in (0.0, math.inf, 1e39, 2.0)),
+            torch.pdist(a, 0.0),
+            torch.pdist(a, math.inf),
+        ]
+
+    a, b = torch.randn(6, width), torch.randn(7, width)
+    a[0, 1], a[1, 2], b[2, 2], b[3, 1], a[4], b[4, -1] = math.nan, math.inf, math.inf, -math.inf, 0.0, math.nan
+    assert_same(program, a, b, exact=False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32], ids=str)
+def test_what_is_summed_as_halves_is_converted_first(dtype: torch.dtype) -> None:
+    def program(x: Tensor) -> list[Tensor]:
+        f16 = torch.float16
+        return [
+            x.sum(1, dtype=f16),
+            x.cumsum(1, dtype=f16),
+            *([x.nansum(1, dtype=f16)] if x.is_floating_point() else []),
+        ]
+
+    x = torch.tensor([[70000, -70000, 1], [1, 2, 3], [2049, -2048, 0], [80000, 0, 1]]).to(dtype)
+    assert_same(program, x)
+
+
+def test_hardsigmoids_sixth_of_f64() -> None:
+    assert_same(lambda g, x: [torch.ops.aten.hardsigmoid_backward(g, x)], *torch.randn(2, 40, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+def test_powers_and_roots_of_nan_beside_infinity(dtype: torch.dtype) -> None:
+    """Products of C's are infinite where a factor is."""
+
+    def program(a: Tensor, b: Tensor) -> list[Tensor]:
+        return [a**b, a**2.5, 2**b, 0**b, a ** (2 + 1j), a.sqrt(), a**-0.5]
+
+    parts = [0.0, -0.0, 1.0, -1.0, 1.5, math.inf, -math.inf, math.nan]
+    z = torch.tensor([complex(x, y) for x in parts for y in parts], dtype=dtype)
+    assert_same(
+        lambda a, b: [torch.view_as_real(x) for x in program(a, b)], z.repeat_interleave(64), z.repeat(64), exact=False
+    )
