@@ -113,10 +113,16 @@ def compile(
 def _asked(options: Mapping[str, Any] | None, mode: str | None) -> Options:
     """What is asked for, in the environment too. Raises OptionError, and CodegenError for settings of the cache."""
     from .codegen.cache import default_cache
-    from .frontend.options import parse_options, with_environment
+    from .frontend.options import OptionError, parse_options, with_environment
 
     default_cache()  # what is wrong with it is said here, not where it is first used
-    return with_environment(parse_options(options, mode))
+    wanted = with_environment(parse_options(options, mode))
+    if cpu_name(wanted) != "host" and (lacking := target_of(wanted).lacking):
+        raise OptionError(
+            f"code for the target {wanted.target!r} cannot run here: this machine has no {' and no '.join(lacking)}. "
+            "'host' is this machine; lamella-opt compiles for others"
+        )
+    return wanted
 
 
 def _unobserved() -> Callable[[], bool]:

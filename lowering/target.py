@@ -3,7 +3,7 @@
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -62,6 +62,17 @@ class CpuTarget:
     def lanes(self, bits: int) -> int:
         """How many elements of `bits` bits a vector holds."""
         return max(self.vector_bits // bits, 1)
+
+    @property
+    def lacking(self) -> list[str]:
+        """What code for this target needs that this machine has not got."""
+        host = _host()
+        if (processor := self.triple.partition("-")[0]) != host.triple.partition("-")[0]:
+            return [f"processor of {processor}"]
+        flags = [f.name for f in fields(self) if f.name.startswith("has_")]
+        found = [name.removeprefix("has_") for name in flags if getattr(self, name) and not getattr(host, name)]
+        wide = self.vector_bits > host.vector_bits
+        return found or ([f"vectors of {self.vector_bits} bits"] if wide else [])
 
     @staticmethod
     def host() -> "CpuTarget":

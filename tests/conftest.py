@@ -193,6 +193,16 @@ def frames() -> Iterator[None]:
 
 
 @pytest.fixture
+def runnable(request: pytest.FixtureRequest) -> None:
+    """Skips a test for a parameter `target` whose code this machine cannot run."""
+    from lamella.codegen.target import CpuTarget
+
+    name = request.getfixturevalue("target")
+    if name != "host" and (lacking := CpuTarget.from_name(name).lacking):
+        pytest.skip(f"this machine has no {' and no '.join(lacking)}")
+
+
+@pytest.fixture
 def traces_at_once() -> Iterator[Callable[[], None]]:
     """For tests whose threads call what is compiled while others compile: each thread calls this first.
 

@@ -13,6 +13,7 @@ def extremes(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
     return x.amax(-1), x.amin(-1), x.amax(0), x.amin(0), x.amax(), x.float().amax(-1)
 
 
+@pytest.mark.usefixtures("runnable")
 @pytest.mark.parametrize("target", ["host", "avx512", "avx2", "baseline"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("count", [1, 5, 32, 77, 300])

@@ -46,6 +46,7 @@ def compiled(function: Callable[[Tensor], Tensor], target: str) -> Callable[[Ten
     return lamella.compile(function, fullgraph=True, options={"target": target, "cache": False, "strict": True})
 
 
+@pytest.mark.usefixtures("runnable")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.parametrize("name", ["exp", "silu", "sigmoid", "swiglu"])
@@ -67,6 +68,7 @@ def test_every_number(name: str, dtype: torch.dtype, target: str) -> None:
     assert error.view(-1)[worst] <= 0.54, f"{name}({x.view(-1)[worst]}) = {result.view(-1)[worst]}"
 
 
+@pytest.mark.usefixtures("runnable")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.parametrize("count", [1, 16, 45, 1024])
@@ -83,6 +85,7 @@ def test_shares(count: int, dtype: torch.dtype, target: str) -> None:
     assert torch.equal(result == 0, exact.to(dtype) == 0), "what is masked is exactly 0"
 
 
+@pytest.mark.usefixtures("runnable")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 def test_sums_of_exponentials(dtype: torch.dtype, target: str) -> None:
@@ -95,6 +98,7 @@ def test_sums_of_exponentials(dtype: torch.dtype, target: str) -> None:
     assert (off(result, exact) <= 1.1).all()
 
 
+@pytest.mark.usefixtures("runnable")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("count", [5, 16, 32, 45, 96])
 @pytest.mark.parametrize("dtype", HALVES, ids=str)

@@ -14,10 +14,14 @@ import torch
 from torch import Tensor, nn
 
 import lamella
+from lamella.codegen.target import CpuTarget
 from lamella.dialects.errors import LamellaError
 from lamella.frontend.backend import with_settings
 from lamella.frontend.options import OptionError, parse_options, with_environment
 from lamella.lowering.options import Options
+
+ELSEWHERE = "avx2" if CpuTarget.host().triple.startswith("aarch64") else "neon"
+"""A target of another kind of processor."""
 
 
 @pytest.mark.parametrize(
@@ -29,6 +33,11 @@ from lamella.lowering.options import Options
         ({"verify": "yes"}, None, "option 'verify' must be of type bool, got 'yes'"),
         ({"numerics": "exact"}, None, "option 'numerics' is one of fast, eager, got 'exact'"),
         ({"target": "z80"}, None, "option 'target' is one of host, avx512, amx, avx2, baseline, neon, sm_80"),
+        (
+            {"target": ELSEWHERE},
+            None,
+            f"code for the target '{ELSEWHERE}' cannot run here: this machine has no processor",
+        ),
         (["dump"], None, "options must be a dict, got list"),
         (None, "fastest", "unknown mode 'fastest'; the modes are default"),
     ],

@@ -182,6 +182,7 @@ def test_blocks_of_halves(model: Any, groups: int, sizes: tuple[int, int, int]) 
 
 
 @torch.no_grad()
+@pytest.mark.usefixtures("runnable")
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("model", [plain, causal])

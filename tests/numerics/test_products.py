@@ -149,11 +149,12 @@ def test_what_is_not_finite_stays_in_its_row_and_column(value: float) -> None:
     check(torch.mm, (x, w))
 
 
+@pytest.mark.usefixtures("runnable")
 @pytest.mark.parametrize("target", ["baseline", "avx2", "avx512"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("layout", ["kk", "kn", "mk"])
 def test_tiles_of_other_machines(target: str, dtype: torch.dtype, layout: str) -> None:
-    """Registers of other sizes, and other numbers of them; the machine of the tests has them too."""
+    """Registers of other sizes, and other numbers of them."""
     torch.manual_seed(0)
     options = {**EVERY, "target": target}
     for m, k, n in ((1, 70, 33), (5, 200, 64), (16, 96, 80), (37, 40, 200)):
@@ -169,11 +170,12 @@ def test_a_sequence_of_rows_keeps_its_dims_and_results_may_be_views() -> None:
     check(lambda x, w, b: F.gelu(F.linear(x, w, b)).transpose(0, 1), (torch.randn(2, 5, 48), w, b))
 
 
+@pytest.mark.usefixtures("runnable")
 @pytest.mark.parametrize("target", ["host", "avx512", "avx2", "baseline"])
 @pytest.mark.parametrize("layout", ["kk", "kn", "mk"])
 @pytest.mark.parametrize("signs", ["ii", "iu", "ui", "uu"])
 def test_sums_of_bytes_are_exact(target: str, layout: str, signs: str) -> None:
-    """In tiles, in vectors and in loops; the largest and the smallest numbers too. The machine of the tests has AVX-512."""
+    """In tiles, in vectors and in loops; the largest and the smallest numbers too."""
     torch.manual_seed(0)
     kinds = {"i": (torch.int8, -128), "u": (torch.uint8, 0)}
     options = {**EVERY, "target": target}
