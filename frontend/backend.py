@@ -155,6 +155,9 @@ class Backend:
     def _compile(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         if guarded_forward_mode():
             return self._eager(graph, "arguments may have derivatives in forward mode")
+        # TorchDynamo's fake tensors have strides, whatever they stand for.
+        if layouts := {x.layout for x in example_inputs if isinstance(x, torch.Tensor)} - {torch.strided}:
+            return self._eager(graph, f"tensors of {' and '.join(sorted(map(str, layouts)))} are not compiled")
         without_needless_masks(graph)
         names, state = _input_names(graph), module_state(graph) if self.options.freezing else ()
         compilers = [self.compiler(kind, names, state) for kind in ("forward", "backward", "inference")]

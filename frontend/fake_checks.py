@@ -247,6 +247,7 @@ _DTYPES: dict[Any, Check] = {
             _aten.lerp.Tensor,
             _aten._prelu_kernel.default,
             _aten.frac.default,
+            _aten._pdist_forward.default,
             _aten.logcumsumexp.default,
             _aten.adaptive_max_pool2d.default,
             _aten.adaptive_max_pool3d.default,

@@ -315,3 +315,12 @@ def test_settings_of_torch(precision: str) -> None:
     finally:
         torch.set_float32_matmul_precision(before)
     assert Options(tf32=True).key != Options(tf32=False).key == Options().key
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="needs oneDNN")
+def test_tensors_in_a_layout_of_onednn_run_eagerly(caplog: pytest.LogCaptureFixture) -> None:
+    x = torch.randn(4, 4)
+    torch._dynamo.reset()
+    found = lamella.compile(lambda x: x * x)(x.to_mkldnn())
+    torch.testing.assert_close(found.to_dense(), x * x)
+    assert "a graph runs eagerly: tensors of torch._mkldnn are not compiled" in caplog.text

@@ -177,6 +177,7 @@ WRONG: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "rounded quotients of truth values": (lambda x: torch.div(x, x, rounding_mode="trunc"), (MASK,)),
     "a matrix of indices": (lambda x, i: x.index_select(0, i[None]), (X, I16.long())),
     "products at a matrix of indices": (lambda x, i: x.index_reduce(0, i[None], x[:2], "prod"), (X, I16.long())),
+    "distances of integers": (F.pdist, (WHOLE,)),
     "a median of nothing": (lambda x: x[:, :0].nanmedian(1), (X,)),
     "a weight for all channels": (lambda x: F.batch_norm(x, None, None, x[0, 0], training=True), (X,)),
     "a weight of too few channels": (lambda x: F.group_norm(x, 3, x[0, :1]), (X,)),
