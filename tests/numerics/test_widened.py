@@ -108,3 +108,16 @@ def test_it_is_told() -> None:
     x = torch.ones(200, 256, dtype=torch.bfloat16)
     told = "\n".join(explain(lambda x: x @ x.t(), x, options={"target": TARGET}).graphs[0].decisions)
     assert "in f32, the library has instructions for f32 alone there" in told
+
+
+@HALVES
+@pytest.mark.parametrize("bias", [False, True])
+def test_gradients_of_a_weight_larger_than_its_images(dtype: torch.dtype, bias: bool) -> None:
+    """A part of the channels that it takes at a time, but where there is a bias."""
+
+    def f(x: Tensor, w: Tensor, u: Tensor, v: Tensor, *b: Tensor) -> Tensor:
+        h = torch.relu(F.conv2d(torch.relu(F.conv2d(x, w, padding=1)), u, padding=1))
+        return F.conv2d(h, v, *b, padding=1)
+
+    shapes = ((2, 16, 7, 7), (512, 16, 3, 3), (512, 512, 3, 3), (384, 512, 3, 3), *([(384,)] if bias else []))
+    check(f, [torch.randn(s, dtype=torch.float64).to(dtype) / max(s[1:], default=1) for s in shapes], gradients=True)
