@@ -106,7 +106,7 @@ def test_tool(tmp_path: Path) -> None:
     assert sweep.main(words) == 0
     assert sweep.main(words) == 0
     assert len(kept.read_text().splitlines()) == 1
-    assert "| transformers, infer, float32 | 1 | 1 | 0 | 0 | 0 | 0 | 0 | 1 | 1 |" in table.read_text()
+    assert "| transformers, infer, float32 | 1 | 1 | 0 | 0 | 0 | 0 | 0 | 1 |" in table.read_text()
 
 
 def test_a_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
