@@ -54,25 +54,22 @@ def held_constants(graph: GraphModule) -> dict[Node, torch.Tensor]:
     """The tensors that `graph` and the graphs in it hold, by their nodes. Raises UnsupportedGraph for what it holds
     beside these.
     """
-    found, opaque = _held_by(graph)
+    found, opaque = held_by(graph)
     for node, value in opaque.items():
         kind = type(value).__name__
         raise UnsupportedGraph(f"node {node.name}: constant {node.target} is a {kind}, not a tensor")
     return found
 
 
-def typed_constants(graph: GraphModule) -> dict[Node, torch.Tensor]:
-    """`held_constants` without what else the graph holds, as the meshes of DTensors that it gives back."""
-    return _held_by(graph)[0]
-
-
-def _held_by(graph: GraphModule) -> tuple[dict[Node, torch.Tensor], dict[Node, Any]]:
-    """Tensors by their nodes, and what no level has a type for."""
+def held_by(graph: GraphModule) -> tuple[dict[Node, torch.Tensor], dict[Node, Any]]:
+    """The tensors that `graph` and the graphs in it hold, by their nodes, and what no level has a type for, as the
+    meshes of DTensors that it gives back.
+    """
     found: dict[Node, torch.Tensor] = {}
     opaque: dict[Node, Any] = {}
     for node, value in parts_of(graph).held.items():
         if isinstance(value, GraphModule):
-            inner = _held_by(value)
+            inner = held_by(value)
             found |= inner[0]
             opaque |= inner[1]
         elif isinstance(value, torch.Tensor):

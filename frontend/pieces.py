@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 
 from .compiled import without_marks
 from .expand_hops import expanded
-from .graph_parts import UnsupportedGraph, UnsupportedWhole, parts_of, typed_constants
+from .graph_parts import UnsupportedGraph, UnsupportedWhole, held_by, parts_of
 from .import_fx import Importer
 from .traced_types import NoType
 
@@ -107,8 +107,8 @@ def _eager_calls(graph: GraphModule) -> dict[Node, str]:
     """The calls that cannot be compiled, each with the reason; "" for parts of results. Raises UnsupportedGraph."""
     importer = Importer(graph, {})
     parts = parts_of(graph)
-    constants = typed_constants(graph)
-    untyped = {n for n in parts.placeholders if not _has_type(importer, n)} | (parts.held.keys() - constants.keys())
+    constants, opaque = held_by(graph)
+    untyped = {n for n in parts.placeholders if not _has_type(importer, n)} | opaque.keys()
     importer.add_arguments([n for n in (*parts.placeholders, *constants) if n not in untyped])
     reasons: dict[Node, str] = {}
     for node in parts.calls:
