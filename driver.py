@@ -246,7 +246,7 @@ def _compile_frozen(module: ModuleOp, options: Options, tell: bool) -> Compilati
     from .lowering.aten_freeze import take_kept
 
     text = print_module(module, locations=True)
-    passes = freezing_passes(options)
+    passes = freezing_passes(options, target_of(options))
     try:
         records = run_passes(module, passes, verify=options.verify)
     except Exception as error:

@@ -11,7 +11,7 @@ Source: torch.ops.mkldnn, oneDNN's post-ops.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -53,26 +53,28 @@ NOTHING: Final[PostOp] = ("none", (), "")
 
 @dataclass(frozen=True)
 class AtenFuseConvolutions(ModulePass):
-    """Fuse what follows convolutions into them, through oneDNN."""
+    """Fuse what follows convolutions into them, through oneDNN. `bf16`: it has kernels for bf16 on the machine."""
 
     name = "aten-fuse-convolutions"
+    bf16: bool = True
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         functions = [f for f in op.ops if isinstance(f, FuncOp) and not f.is_declaration]
-        self.statistics["convolutions"] = sum(map(_fuse_all, functions))
+        dtypes = DTYPES if self.bf16 else DTYPES - {"bf16"}
+        self.statistics["convolutions"] = sum(_fuse_all(f, dtypes) for f in functions)
 
 
-def _fuse_all(function: FuncOp) -> int:
+def _fuse_all(function: FuncOp, dtypes: Container[str]) -> int:
     frozen = frozen_values(function)
     fused = 0
     for op in list(function.body.block.ops):
-        if isinstance(op, AtenOp) and _is_convolution(op):
+        if isinstance(op, AtenOp) and _is_convolution(op, dtypes):
             fused += _Fusion(op, frozen).run()
     return fused
 
 
-def _is_convolution(op: AtenOp) -> bool:
+def _is_convolution(op: AtenOp, dtypes: Container[str]) -> bool:
     """Whether it is one of channels-last images that oneDNN computes."""
     if op.name != "aten.convolution" or op.arg("transposed") is not False or not _has_mkldnn():
         return False
@@ -80,7 +82,7 @@ def _is_convolution(op: AtenOp) -> bool:
     t = cast(TensorType, op.results[0].type)
     if any(not isinstance(u, TensorType) or u.device != "cpu" or u.dtype != t.dtype for u in types):
         return False
-    return t.dtype in DTYPES and t.rank == 4 and t == channels_last(t)
+    return t.dtype in dtypes and t.rank == 4 and t == channels_last(t)
 
 
 def _has_mkldnn() -> bool:

@@ -69,13 +69,15 @@ def pipeline(
     )
 
 
-def freezing_passes(options: Options) -> str:
+def freezing_passes(options: Options, target: CpuTarget) -> str:
     """The passes before those of `pipeline` where parameters are frozen, as text."""
+    x86 = target.triple.startswith("x86_64")
+    fuse = "aten-fuse-convolutions" + ("{bf16=false}" if x86 and not target.has_avx512 else "")
     fold = ["aten-fold-batch-norm"] if options.numerics != "eager" else []
     return ",".join(
         (
             *("inline-calls", "aten-inline-flex", "aten-canonicalize", "aten-patterns", *fold),
-            *("aten-channels-last", "aten-fuse-convolutions", "aten-freeze"),
+            *("aten-channels-last", fuse, "aten-freeze"),
         )
     )
 
