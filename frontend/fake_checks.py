@@ -146,7 +146,7 @@ def _where(holds: Callable[[torch.Tensor], bool], check: Check) -> Check:
 
 def _on_cpus(check: Check) -> Check:
     """A check of what ATen has kernels for on GPUs."""
-    return _where(lambda x: x.device.type == "cpu", check)
+    return _where(lambda x: isinstance(x, torch.Tensor) and x.device.type == "cpu", check)
 
 
 _TARGET = _index("target", torch.int64, torch.uint8)
