@@ -137,8 +137,10 @@ def _check_rounded(given: dict[str, Any]) -> None:
 
 
 def _where(holds: Callable[[torch.Tensor], bool], check: Check) -> Check:
+    """A check where that holds of the first tensor, in whose place torch takes a number, too."""
+
     def where_it_holds(given: dict[str, Any]) -> None:
-        if holds(given["self"]):
+        if isinstance(first := given["self"], torch.Tensor) and holds(first):
             check(given)
 
     return where_it_holds
@@ -146,7 +148,7 @@ def _where(holds: Callable[[torch.Tensor], bool], check: Check) -> Check:
 
 def _on_cpus(check: Check) -> Check:
     """A check of what ATen has kernels for on GPUs."""
-    return _where(lambda x: isinstance(x, torch.Tensor) and x.device.type == "cpu", check)
+    return _where(lambda x: x.device.type == "cpu", check)
 
 
 _TARGET = _index("target", torch.int64, torch.uint8)

@@ -195,6 +195,10 @@ RIGHT: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "sums": (lambda x, y: torch.add(x, y, alpha=2) + torch.add(x, 1, alpha=2), (WHOLE, MASK)),
     "a number and a fraction of truth values": (lambda x: torch.add(0.25, x, alpha=0.75), (MASK,)),
     "integers and a fraction of a number": (lambda x: torch.add(x, 0.25, alpha=0.75), (WHOLE,)),
+    "rounded quotients of a number": (
+        lambda x: 9 // (x.abs() + 1) + torch.div(7, x.abs() + 1, rounding_mode="trunc"),
+        (WHOLE,),
+    ),
     "gcd": (torch.gcd, (WHOLE, WHOLE.int())),
     "differences": (lambda x, y: x - y - 1 - (2 - x), (X, WHOLE)),
     "searchsorted": (lambda x, m: torch.searchsorted(x[0], m[0]), (X, MASK)),
