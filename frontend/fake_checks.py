@@ -38,7 +38,7 @@ from .fake_number_checks import (
     check_summed,
 )
 from .fake_scalar_checks import SCALAR_CHECKS
-from .fake_size_checks import SIZE_CHECKS, Check
+from .fake_size_checks import CHANNEL_NORMS, SIZE_CHECKS, Check
 from .fake_strides import has_no_elements
 
 _aten: Any = torch.ops.aten
@@ -179,18 +179,7 @@ _DTYPES: dict[Any, Check] = {
     _aten.nll_loss_forward.default: _all(_alike("self", "weight"), _TARGET),
     _aten.nll_loss2d_forward.default: _all(_alike("self", "weight"), _TARGET),
     _aten.native_layer_norm.default: _check_parameters,
-    **dict.fromkeys(
-        (
-            _aten.native_group_norm.default,
-            _aten.native_batch_norm.default,
-            _aten._native_batch_norm_legit.default,
-            _aten._native_batch_norm_legit.no_stats,
-            _aten._native_batch_norm_legit_no_training.default,
-            _aten._batch_norm_with_update.default,
-            _aten._batch_norm_no_update.default,
-        ),
-        _check_normalized,
-    ),
+    **dict.fromkeys(CHANNEL_NORMS, _check_normalized),
     **dict.fromkeys(
         (
             _aten.relu.default,

@@ -134,6 +134,17 @@ def _check_heads(given: dict[str, Any]) -> None:
             raise RuntimeError(f"expected {name} to have 4 dims, got {given[name].dim()}")
 
 
+CHANNEL_NORMS = (
+    _aten.native_group_norm.default,
+    _aten.native_batch_norm.default,
+    _aten._native_batch_norm_legit.default,
+    _aten._native_batch_norm_legit.no_stats,
+    _aten._native_batch_norm_legit_no_training.default,
+    _aten._batch_norm_with_update.default,
+    _aten._batch_norm_no_update.default,
+)
+"""Norms whose weight and bias have a number for each channel."""
+
 SIZE_CHECKS: dict[Any, Check] = {
     **dict.fromkeys(
         (
@@ -159,16 +170,5 @@ SIZE_CHECKS: dict[Any, Check] = {
     _aten.nanmedian.dim: _check_middle,
     _aten.index_select.default: _check_index_vector,
     _aten.bucketize.Tensor: _check_boundaries,
-    **dict.fromkeys(
-        (
-            _aten.native_group_norm.default,
-            _aten.native_batch_norm.default,
-            _aten._native_batch_norm_legit.default,
-            _aten._native_batch_norm_legit.no_stats,
-            _aten._native_batch_norm_legit_no_training.default,
-            _aten._batch_norm_with_update.default,
-            _aten._batch_norm_no_update.default,
-        ),
-        _check_channels,
-    ),
+    **dict.fromkeys(CHANNEL_NORMS, _check_channels),
 }
