@@ -211,11 +211,12 @@ _EXPONENTIALS = frozenset(("math.exp", "math.exp2", "math.expm1"))
 
 def _subtract(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
     """What is an exponent is not contracted: of a product that is large, less the largest of all, it would be how that
-    was rounded, which may be any number.
+    was rounded, which may be any number. Nor is the difference of two products: it is 0 where they are equal.
     """
     if op in s.softmax:
         return softmax_rows.power(s, *v)
-    if any(use.operation.name in _EXPONENTIALS for use in op.results[0].uses):
+    products = all(isinstance(o.owner, arith.MulfOp) for o in op.operands)
+    if products or any(use.operation.name in _EXPONENTIALS for use in op.results[0].uses):
         return s.b.binary(llvm.FSubOp, v[0], v[1], NO_FLAGS)
     return s.b.fsub(*v)
 

@@ -394,3 +394,15 @@ def test_laid_out_as_sums_are(f: Callable[..., torch.Tensor]) -> None:
     compiled = torch.compile(lambda x, y: f(x, y), backend="lamella")
     for x, y in ((torch.randn(5, 3).t(), torch.randn(3, 5)), (torch.randn(5), torch.randn(5, 3).t())):
         assert compiled(x, y).stride() == f(x, y).stride() == (1, 3)
+
+
+def test_the_difference_of_equal_products_is_zero() -> None:
+    """A softmax over one number: what is scaled before is read twice, and the two products are alike in all lanes."""
+    torch._dynamo.reset()
+    x = torch.randint(-4, 6, (2, 2, 17, 10), dtype=torch.int32)[..., ::2]
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        rows = (x / (x.abs() + 1)).reshape(4, 85).log_softmax(0)
+        return (rows.narrow(0, 2, 1) * 3).log_softmax(-2)
+
+    assert not lamella.compile(program, fullgraph=True)(x).any()
