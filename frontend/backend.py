@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch._ops import OpOverload
 from torch.fx import GraphModule
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ..lowering.options import Options
 from .aliases import NotFunctional, Views, take_views, written_inputs
@@ -155,8 +156,10 @@ class Backend:
     def _compile(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         if guarded_forward_mode():
             return self._eager(graph, "arguments may have derivatives in forward mode")
-        # TorchDynamo's fake tensors have strides, whatever they stand for.
-        if layouts := {x.layout for x in example_inputs if isinstance(x, torch.Tensor)} - {torch.strided}:
+        # TorchDynamo's fake tensors have strides, whatever they stand for. Subclasses (nested tensors) are traced to
+        # the tensors in them.
+        plain = (x for x in example_inputs if isinstance(x, torch.Tensor) and not is_traceable_wrapper_subclass(x))
+        if layouts := {x.layout for x in plain} - {torch.strided}:
             return self._eager(graph, f"tensors of {' and '.join(sorted(map(str, layouts)))} are not compiled")
         without_needless_masks(graph)
         names, state = _input_names(graph), module_state(graph) if self.options.freezing else ()

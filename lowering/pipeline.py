@@ -99,6 +99,8 @@ def manager(passes: str, *, verify: bool, after: Sequence[Callable[..., None]]) 
 
 def cpu_name(options: Options) -> str:
     """The CPU's name where the host program runs: `host` beside a GPU."""
+    if options.target == "host":  # as in most processes, which take what is cached and need no IR
+        return "host"
     from .gpu_target import NAMES
 
     return "host" if options.target in NAMES else options.target
