@@ -1,16 +1,17 @@
 """Inverse trigonometric and hyperbolic functions of complex numbers, and those near 1, without cancellation.
 
 By W. Kahan, "Branch cuts for complex elementary functions" (1987): roots of 1 - z and 1 + z, of which only such parts
-are multiplied as have one sign.
+are multiplied as have one sign. Of parts that are infinite or NaN, what C says (annex G of its standard).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
 from ..dialects import prims
-from .complex_value import Pair
+from .complex_value import Pair, direction
 from .prims_builder import Value
 
 
@@ -32,27 +33,53 @@ def _cross(a: Pair, b: Pair) -> Value:
     return a.re * b.im - a.im * b.re
 
 
+def _is_finite(z: Pair) -> Value:
+    return (z.re.abs() < math.inf) & (z.im.abs() < math.inf)
+
+
+def _signed(x: Value, sign: Value) -> Value:
+    return x.binary(prims.CopysignOp.make, sign)
+
+
+def _far(z: Pair, y: Value, x: Value) -> tuple[Value, Value]:
+    """Of z with a part that is not finite: its size; the angle of (x, y), which are its parts or their sizes."""
+    size = (z.re.isinf() | z.im.isinf()).where(z.re.full(math.inf), z.re.full(math.nan))
+    return size, z.is_nan().where(math.nan, _atan2(direction(y), direction(x)))
+
+
 def _asin(z: Pair) -> Pair:
     below, above = _roots(z)
-    return Pair(_atan2(z.re, below.re * above.re - below.im * above.im), _asinh(_cross(below, above)))
+    near = Pair(_atan2(z.re, below.re * above.re - below.im * above.im), _asinh(_cross(below, above)))
+    size, angle = _far(z, z.re, z.im.abs())
+    return near.where(_is_finite(z), Pair(z.re.eq(0.0).where(z.re, angle), _signed(size, z.im)))
 
 
 def _acos(z: Pair) -> Pair:
     below, above = _roots(z)
-    return Pair(_atan2(below.re, above.re) * 2.0, _asinh(_cross(above, below)))
+    near = Pair(_atan2(below.re, above.re) * 2.0, _asinh(_cross(above, below)))
+    size, angle = _far(z, z.im.abs(), z.re)
+    return near.where(_is_finite(z), Pair(z.re.eq(0.0).where(math.pi / 2, angle), _signed(size, -z.im)))
 
 
 def _acosh(z: Pair) -> Pair:
     less, more = Pair(z.re - 1.0, z.im).sqrt(), Pair(z.re + 1.0, z.im).sqrt()
-    return Pair(_asinh(less.re * more.re + less.im * more.im), _atan2(less.im, more.re) * 2.0)
+    near = Pair(_asinh(less.re * more.re + less.im * more.im), _atan2(less.im, more.re) * 2.0)
+    size, angle = _far(z, z.im.abs(), z.re)
+    return near.where(_is_finite(z), Pair(size, _signed(z.re.eq(0.0).where(math.pi / 2, angle), z.im)))
 
 
 def _atanh(z: Pair) -> Pair:
-    """log1p(4 x / ((1 - x)^2 + y^2)) / 4, by |x|; the angle between 1 + z and 1 - z."""
+    """log1p(4 x / ((1 - x)^2 + y^2)) / 4, by |x|; log(2 / y) / 2 beside 1; the angle between 1 + z and 1 - z."""
     x = z.re.abs()
     size = (x * 4.0 / ((1.0 - x) * (1.0 - x) + z.im * z.im)).log1p() * 0.25
+    beside = x.eq(1.0) & (z.im.abs() < 1e-9)
+    size = beside.where((math.log(2.0) - z.im.abs().log()) * 0.5, size)
     angle = _atan2(z.im * 2.0, (1.0 - x) * (1.0 + x) - z.im * z.im) * 0.5
-    return Pair(size.binary(prims.CopysignOp.make, z.re), angle)
+    infinite = z.re.isinf() | z.im.isinf()
+    none = (infinite | z.re.eq(0.0)).where(z.re.full(0.0), z.re.full(math.nan))
+    right = (z.im.isinf() | (z.re.isinf() & ~z.im.isnan())).where(z.re.full(math.pi / 2), z.re.full(math.nan))
+    finite = _is_finite(z)
+    return Pair(_signed(finite.where(size, none), z.re), finite.where(angle, _signed(right, z.im)))
 
 
 def log1p(z: Pair) -> Pair:

@@ -89,8 +89,8 @@ class Pair(NamedTuple):
         """As C's (annex G of its standard): a product that would be NaN is infinite where a factor is."""
         plain = self.times(other)
         ours, theirs = (v.re.isinf() | v.im.isinf() for v in (self, other))
-        a = self.each(_direction).where(ours, self)
-        b = other.each(_direction).where(theirs, other)
+        a = self.each(direction).where(ours, self)
+        b = other.each(direction).where(theirs, other)
         a, b = a.each(_numbers).where(theirs, a), b.each(_numbers).where(ours, b)
         lost = plain.re.isnan() & plain.im.isnan() & (ours | theirs)
         return a.times(b).scaled(math.inf).where(lost, plain)
@@ -168,26 +168,34 @@ class Pair(NamedTuple):
 
     def sinh(self) -> Pair:
         cos, sin = _turn(self.im)
-        return Pair(self.re.unary(prims.SinhOp.make) * cos, self.re.unary(prims.CoshOp.make) * sin)
+        re, im = _exactly(self.re.unary(prims.SinhOp.make), cos), _exactly(self.re.unary(prims.CoshOp.make), sin)
+        return Pair(self._infinite(re), im)
 
     def cosh(self) -> Pair:
         cos, sin = _turn(self.im)
-        return Pair(self.re.unary(prims.CoshOp.make) * cos, self.re.unary(prims.SinhOp.make) * sin)
+        re, im = _exactly(self.re.unary(prims.CoshOp.make), cos), _exactly(self.re.unary(prims.SinhOp.make), sin)
+        return Pair(self._infinite(re), im)
+
+    def _infinite(self, part: Value) -> Value:
+        """A part that is infinite where re is, in whatever direction im turns it."""
+        return (self.re.isinf() & part.isnan()).where(math.inf, part)
 
     def tanh(self) -> Pair:
-        """By tan(im) and sinh(re); far out, where sinh overflows, by its limit."""
+        """By tan(im) and sinh(re); far out, where sinh overflows, by its limit. A part that is 0 stays 0."""
         tan = self.im.unary(prims.TanOp.make)
         sinh = self.re.unary(prims.SinhOp.make)
         beta, rho = tan * tan + 1.0, (sinh * sinh + 1.0).sqrt()
         below = 1.0 + beta * (sinh * sinh)
         cos, sin = _turn(self.im)
-        one = self.re.full(1.0).binary(prims.CopysignOp.make, self.re)
         far = self.re.abs() > 11.0
+        one = (tan.isnan() & ~self.re.isinf()).where(tan, _sign(self.re))
         tiny = (self.re.abs() * -2.0).exp() * 4.0
-        return Pair(far.where(one, beta * rho * sinh / below), far.where(sin * cos * tiny, tan / below))
+        re, im = far.where(one, beta * rho * sinh / below), far.where(sin * cos * tiny, tan / below)
+        im = (self.re.isinf() & im.isnan()).where(0.0, im)
+        return Pair(self.re.eq(0.0).where(self.re, re), self.im.eq(0.0).where(self.im, im))
 
 
-def _direction(x: Value) -> Value:
+def direction(x: Value) -> Value:
     """1 for infinity, 0 for all else, with the sign."""
     return x.isinf().where(1.0, x.full(0.0)).binary(prims.CopysignOp.make, x)
 
@@ -195,6 +203,18 @@ def _direction(x: Value) -> Value:
 def _numbers(x: Value) -> Value:
     """0 for NaN."""
     return x.isnan().where(x.full(0.0).binary(prims.CopysignOp.make, x), x)
+
+
+def _exactly(a: Value, b: Value) -> Value:
+    """a b of factors whose zeros are exact: beside infinity and NaN they make zeros."""
+    product = a * b
+    zero = a.eq(0.0) | b.eq(0.0)
+    return (product.isnan() & zero).where(_sign(a) * _sign(b) * 0.0, product)
+
+
+def _sign(x: Value) -> Value:
+    """1 or -1, of zeros too; 1 of NaN, whose sign says nothing."""
+    return x.isnan().where(1.0, x.full(1.0).binary(prims.CopysignOp.make, x))
 
 
 def _turn(angle: Value) -> tuple[Value, Value]:

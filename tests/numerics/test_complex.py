@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -115,6 +116,31 @@ def test_sides_of_cuts(dtype: torch.dtype) -> None:
     made = torch.compile(lambda x: [f(x) for f in INVERSES], backend="lamella")(x)
     for f, y in zip(INVERSES, made, strict=True):
         torch.testing.assert_close(y, f(x), equal_nan=True)
+
+
+TRIGONOMETRIC = (torch.sin, torch.cos, torch.tan, torch.sinh, torch.cosh, torch.tanh)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+def test_infinite_parts(dtype: torch.dtype) -> None:
+    """What C's standard says in annex G, which leaves signs open where a part is infinite and none finite."""
+    parts = [0.0, -0.0, 0.5, -1.0, 1e30, 88.0, math.inf, -math.inf, math.nan]
+    functions = (*TRIGONOMETRIC, *INVERSES[:6])
+    x = torch.tensor([complex(a, b) for a in parts for b in parts], dtype=dtype)
+    x_parts = torch.view_as_real(x)
+    open_ = x_parts.isinf().any(1, keepdim=True) & ~x_parts.isfinite().any(1, keepdim=True)
+    made = torch.compile(lambda x: [f(x) for f in functions], backend="lamella")(x)
+    for f, y in zip(functions, made, strict=True):
+        ours, eagers = map(torch.view_as_real, (y, f(x)))
+        ours, eagers = (torch.where(open_, z.abs(), z) for z in (ours, eagers))
+        torch.testing.assert_close(ours, eagers, equal_nan=True, msg=f.__name__)
+
+
+def test_beside_the_poles() -> None:
+    """The square of the distance from 1 is 0."""
+    x = torch.tensor([complex(sign, y) for sign in (1.0, -1.0) for y in (1e-30, -1e-38, 1e-9, 0.0)])
+    made = torch.compile(torch.atanh, backend="lamella")(x)
+    torch.testing.assert_close(torch.view_as_real(made), torch.view_as_real(x.atanh()))
 
 
 @pytest.mark.filterwarnings("ignore")
