@@ -254,7 +254,7 @@ def log_sigmoid_backward(call: Call, grad: Value, x: Value, buffer: Value) -> Va
 @rule("aten.glu_backward")
 def glu_backward(call: Call, grad: Value, x: Value, dim: int) -> Value:
     a, b = (v.opmath() for v in _halves(x, dim))
-    grad, s = grad.opmath(), b.sigmoid()
+    grad, s = grad.opmath(), step(b.sigmoid(), call.type.dtype)  # ATen leaves it where its product with grad is made
     t = call.type.with_(dtype=grad.dtype)
     return call.b.cat([grad * s, grad * s * (1.0 - s) * a], dim % x.rank, t)
 

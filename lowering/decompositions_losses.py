@@ -84,8 +84,9 @@ def huber_loss_backward(call: Call, grad: Value, x: Value, target: Value, reduct
 @rule("aten.soft_margin_loss")
 def soft_margin_loss(call: Call, x: Value, target: Value, reduction: int) -> Value:
     """log(1 + e^(-target * x))."""
+    dtype = call.type.dtype
     x, target = _pair(x, target)
-    return reduced((-target * x).exp().log1p(), reduction)
+    return reduced(step(step(step(-target * x, dtype).exp(), dtype).log1p(), dtype), reduction)
 
 
 @rule("aten.binary_cross_entropy")
@@ -101,10 +102,13 @@ def binary_cross_entropy(call: Call, x: Value, target: Value, weight: Value | No
 def binary_cross_entropy_backward(
     call: Call, grad: Value, x: Value, target: Value, weight: Value | None, reduction: int
 ) -> Value:
+    dtype = call.type.dtype
     x, target = x.opmath(), target.opmath()
-    share = _share(grad, x, reduction)
-    result = share * (x - target) / ((1.0 - x) * x).maximum(1e-12)
-    return result if weight is None else result * weight.opmath()
+    share = _share(grad, x, NONE)
+    variance = step(step(1.0 - x, dtype) * x, dtype).maximum(1e-12)
+    result = step(step(share * step(x - target, dtype), dtype) / step(variance, dtype), dtype)
+    result = result if weight is None else step(result * weight.opmath(), dtype)
+    return result / result.full(x.type.numel) if reduction == MEAN else result
 
 
 @rule("aten.binary_cross_entropy_with_logits")
@@ -112,12 +116,14 @@ def binary_cross_entropy_with_logits(
     call: Call, x: Value, target: Value, weight: Value | None, pos_weight: Value | None, reduction: int
 ) -> Value:
     """(1 - target) * x - (1 + (pos_weight - 1) * target) * log_sigmoid(x)."""
+    dtype = call.type.dtype
     x, target = _pair(x, target)
-    log_sigmoid = x.minimum(0.0) - (-x.abs()).exp().log1p()
+    log_sigmoid = step(x.minimum(0.0) - (-x.abs()).exp().log1p(), dtype)
     if pos_weight is not None:
-        log_sigmoid = log_sigmoid * ((pos_weight.to(x.dtype) - 1.0) * target + 1.0)
-    loss = (1.0 - target) * x - log_sigmoid
-    return reduced(loss if weight is None else loss * weight.to(x.dtype), reduction)
+        more = step(pos_weight.to(x.dtype) - 1.0, dtype)
+        log_sigmoid = step(log_sigmoid * step(step(more * target, dtype) + 1.0, dtype), dtype)
+    loss = step(step(step(1.0 - target, dtype) * x, dtype) - log_sigmoid, dtype)
+    return reduced(loss if weight is None else step(loss * weight.to(x.dtype), dtype), reduction)
 
 
 # Negative log likelihood: x holds log-probabilities, its classes are dim 1, or dim 0 of a vector

@@ -31,6 +31,16 @@ def logit(x: Value, eps: Value | Number | None, *, dtype: str) -> Value:
     return step(x / step(1.0 - x, dtype), dtype).log()
 
 
+@pointwise("aten.logit_backward", rounded=(2,), steps=True)
+def logit_backward(grad: Value, x: Value, eps: Value | Number | None, *, dtype: str) -> Value:
+    """grad / (x (1 - x)); where logit clamps 0, and without `eps` NaN outside of [0, 1]."""
+    inner = grad / step(x * step(1.0 - x, dtype), dtype)
+    if eps is None:
+        return ((x >= 0.0) & (x <= 1.0)).where(inner, math.nan)
+    low, high = x.full(eps), step(1.0 - x.full(eps), dtype)
+    return ((x >= low) & (x <= high)).where(inner, 0.0)
+
+
 @pointwise("aten.special_entr", steps=True)
 def entr(x: Value, *, dtype: str) -> Value:
     """-x log x; 0 at 0, -inf below."""

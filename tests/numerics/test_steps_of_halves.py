@@ -36,6 +36,14 @@ STEPS: dict[str, Function] = {
     "square of an inverse": lambda a, b: a**-2,
     "cube": lambda a, b: a**3,
     "mse_loss": lambda a, b: F.mse_loss(a, b, reduction="none"),
+    "soft_margin_loss": lambda a, b: F.soft_margin_loss(a, b, reduction="none"),
+    "binary_cross_entropy_with_logits": lambda a, b: F.binary_cross_entropy_with_logits(
+        a, b, a + 1, reduction="none", pos_weight=b
+    ),
+    "logit_backward": lambda a, b: torch.ops.aten.logit_backward(b, a),
+    "logit_backward of what is clamped": lambda a, b: torch.ops.aten.logit_backward(b, a, 0.1),
+    "binary_cross_entropy_backward": lambda a, b: torch.ops.aten.binary_cross_entropy_backward(b, a.sigmoid(), a, b, 1),
+    "glu_backward": lambda a, b: torch.ops.aten.glu_backward(a[:1024], b, 0),
     "log_sigmoid_backward": lambda a, b: torch.ops.aten.log_sigmoid_backward(a, b, torch.exp(-b.abs())),
 }
 
