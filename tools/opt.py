@@ -20,7 +20,7 @@ from xdsl.passes import ModulePass
 from ..dialects.errors import LamellaError, LamellaSyntaxError, LamellaVerifyError
 from ..dialects.text import Source, decode, parse_source, print_module
 from ..lowering.levels import check_goes_down
-from ..lowering.pass_manager import IRPrinter, PassManager, PassRecord, statistics_table, timing_table
+from ..lowering.pass_manager import IRPrinter, PassError, PassManager, PassRecord, statistics_table, timing_table
 from ..lowering.pipeline_text import describe_pass, parse_passes, pipeline_for, pipeline_to
 from ..lowering.registry import LEVELS, PASSES, TARGETS, passes_to
 from .diagnostics import Diagnostic, check_diagnostics, expectations
@@ -125,13 +125,29 @@ def _process(chunk: str, name: str, line_offset: int, arguments: argparse.Namesp
             check(source)
         if level := arguments.to or TARGETS.get(arguments.target):
             check_goes_down(source.module, level)
-        result.records = _manager(arguments, name, stderr).run(source.module)
+        try:
+            result.records = _manager(arguments, name, stderr).run(source.module)
+        except PassError as error:
+            if arguments.no_verify:  # where the input is at fault, this is no bug
+                source = parse_source(chunk, filename=name, line_offset=line_offset)
+                _check_after(source, error)
+            raise
         result.text = print_module(source.module, locations=arguments.print_locations, generic=arguments.generic)
     except LamellaVerifyError as error:
         result.diagnostics.append(_diagnose(source, error))
     except LamellaError as error:
         result.diagnostics.append(Diagnostic(None, str(error), f"{name}: error: {error}"))
     return result
+
+
+def _check_after(source: Source, error: PassError) -> None:
+    """Of an input that was not verified, which is an error in place of that of a pass and its reproducer."""
+    try:
+        check(source)
+    except LamellaError:
+        if error.reproducer is not None:
+            error.reproducer.unlink(missing_ok=True)
+        raise
 
 
 def _diagnose(source: Source, error: LamellaVerifyError) -> Diagnostic:

@@ -244,6 +244,15 @@ def test_unverified_input_goes_through_when_told() -> None:
     assert opt("--no-verify", "func.func @f() -> i32 {\n  func.return\n}\n").code == 0
 
 
+def test_what_is_wrong_with_unverified_input_is_said_where_a_pass_fails(tmp_path: Path) -> None:
+    path = tmp_path / "self.mlir"
+    t = "!sym.t<[4], f32>"
+    path.write_text(f"func.func @main() -> ({t}) {{\n  %r = aten.gelu(%r) : ({t}) -> {t}\n  func.return %r : {t}\n}}\n")
+    code, _, err = opt(f"{path} --no-verify -p aten-to-prims")
+    assert code == 1 and f"{path}:2:3: error: 'aten.gelu' op operand #0 (%r) does not dominate this use" in err
+    assert list(tmp_path.iterdir()) == [path]
+
+
 # Bugs of ours: exit code 2, a message, a reproducer.
 
 
