@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._C import DispatchKey
+from torch._decomp.decompositions import upsample_compute_output_size
 from torch._prims_common import suggest_memory_format
 from torch.fx.experimental.symbolic_shapes import guard_or_true
 
@@ -115,22 +116,40 @@ def _in_format(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _mixed(operator: Any) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
-    """Mixtures of whole numbers are ATen's calls: their weights are fixed-point numbers, those of torch floats."""
+    """Mixtures that are left as they are. Of whole numbers they are ATen's calls: their weights are fixed-point
+    numbers, those of torch floats. Of floats of which no gradient is asked for our lowering multiplies each neighbour
+    by its weight, as ATen does; torch adds a part of the neighbours' difference, which is NaN beside infinity.
+    """
+    packet = operator.overloadpacket
+    weighted = packet.__name__ in _WEIGHTED
 
     def wrapper(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
         of_floats = _in_format(kernel)
 
         def decomposition(input: Tensor, *args: Any, **keywords: Any) -> Tensor:
-            if input.dtype is not torch.uint8:
+            derived = input.requires_grad and torch.is_grad_enabled()
+            left = input.is_floating_point() and weighted and not derived
+            if input.dtype is not torch.uint8 and not left:
                 return of_floats(input, *args, **keywords)
-            if operator._overloadname == "vec":  # ATen says it in terms of the default one
-                return operator._op_dk(_COMPOSITE, input, *args, **keywords)
             with torch._C._AutoDispatchBelowAutograd():
+                if operator is packet.vec:  # as ATen, whose own takes no symbolic sizes
+                    return _resized(packet.default, input, *args, **keywords)
                 return operator(input, *args, **keywords)
 
         return decomposition
 
     return wrapper
+
+
+def _resized(
+    operator: Any,
+    input: Tensor,
+    output_size: Sequence[int] | None,
+    align_corners: bool,
+    scale_factors: Sequence[float] | None = None,
+) -> Tensor:
+    size: Any = upsample_compute_output_size(input.shape, output_size, scale_factors)
+    return operator(input, size, align_corners, *(scale_factors or [None] * len(size)))
 
 
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
@@ -141,7 +160,8 @@ _NEAREST = (
     *("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "_upsample_nearest_exact1d"),
     *("_upsample_nearest_exact2d", "_upsample_nearest_exact3d"),
 )
-_MIXED = ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d")
+_WEIGHTED = ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d")
+_MIXED = (*_WEIGHTED, "upsample_bicubic2d")
 
 
 def _both(names: Sequence[str]) -> list[Any]:

@@ -109,7 +109,8 @@ def _neighbours(call: Call, x: Value, dim: int, scale: float | None, align_corne
     else:
         step = _step(size, result, scale)
         ratio = at.full(step) if step is not None else at.full(size) / at.full(result)
-        at = ((at + 0.5) * ratio - 0.5).maximum(0.0)
+        at = (at + 0.5) * ratio - 0.5
+    at = at.maximum(0.0)  # also where it is not below: the product is rounded before its whole part is taken off
     low = at.floor()
     last = expr.normal(size - 1)
     index = low.to("i64").minimum(last)

@@ -1,7 +1,8 @@
-"""Images of bytes resized: eager's numbers, which it mixes with weights of fixed point."""
+"""Images resized: of bytes eager's numbers, which it mixes with weights of fixed point; of floats beside infinity."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -35,3 +36,25 @@ def test_bytes_are_eagers(name: str, dynamic: bool) -> None:
         ours, theirs = compiled(image), f(image)
         assert torch.equal(ours, theirs)
         assert ours.stride() == theirs.stride()
+
+
+LINEAR = {1: "linear", 2: "bilinear", 3: "trilinear"}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("align_corners", [False, True])
+@pytest.mark.parametrize("n", LINEAR)
+def test_neighbours_are_weighted(n: int, align_corners: bool, dynamic: bool, dtype: torch.dtype) -> None:
+    """Where one is infinite the mixture is, but where its weight is 0."""
+
+    def f(x: Tensor) -> Tensor:
+        return F.interpolate(x, scale_factor=1.7, mode=LINEAR[n], align_corners=align_corners)
+
+    torch.manual_seed(0)
+    x = torch.rand(2, 3, *(5, 6, 4)[:n]).to(dtype)
+    x[0, 1, 2], x[1, 0, ..., 3] = math.inf, -math.inf
+    torch._dynamo.reset()
+    ours, theirs = lamella.compile(f, fullgraph=True, dynamic=dynamic)(x), f(x)
+    torch.testing.assert_close(ours, theirs, equal_nan=True)
+    assert ours.stride() == theirs.stride()
