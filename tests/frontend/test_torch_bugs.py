@@ -33,8 +33,8 @@ def test_linear_interpolation_of_infinities(recorder: Any) -> None:
 
     x = torch.tensor([[[[1.0, float("inf")], [2.0, 3.0]]]])
     torchs, ours = under("aot_eager", f)(x), under(recorder.backend, f)(x)
-    assert torchs.isnan().sum() > f(x).isnan().sum()
-    torch.testing.assert_close(ours, torchs, equal_nan=True)
+    assert torchs.isnan().sum() > f(x).isnan().sum()  # a part of the neighbours' difference is added
+    torch.testing.assert_close(ours, f(x), equal_nan=True)
 
 
 def test_conjugates_within_an_operator_are_lost_in_a_first_call(recorder: Any) -> None:
