@@ -21,13 +21,16 @@ from lamella.tools import zoo
 
 OPTIONS = driver.Options()
 INTERPRETED = ("aten-canonicalize", "prims-canonicalize", "prims-to-loop", "loop-fuse", "loop-schedule")
-QUICK = {"bert": True, "gpt2": False, "llama": True, "vit": True, "resnet50": False}
-"""A model once, with dynamic shapes or without; all else is slow, as time grows with the square of the passes."""
-MODELS = [
-    pytest.param(name, dynamic, marks=[] if QUICK.get(name) is dynamic else [pytest.mark.slow])
-    for name in zoo.NAMES
-    for dynamic in (True, False)
-]
+QUICK = {"bert": True, "gpt2": False, "llama": True, "t5": False, "vit": True, "whisper": True, "resnet50": False}
+"""Each model once, with dynamic shapes or without; the other half is slow."""
+
+
+def models(*slow: str) -> list[Any]:
+    return [
+        pytest.param(name, dynamic, marks=[] if QUICK[name] is dynamic and name not in slow else [pytest.mark.slow])
+        for name in zoo.NAMES
+        for dynamic in (True, False)
+    ]
 
 
 def passes() -> list[str]:
@@ -49,8 +52,9 @@ def stages(text: str) -> list[str]:
     return texts
 
 
-@pytest.mark.parametrize(("name", "dynamic"), MODELS)
+@pytest.mark.parametrize(("name", "dynamic"), models("t5", "whisper"))
 def test_text_of_every_stage(name: str, dynamic: bool, model_graphs: Callable[..., Any]) -> None:
+    """Time grows with the square of the passes: the largest graphs are slow."""
     target = driver.target_of(OPTIONS)
     for graph in model_graphs(name, dynamic):
         texts = stages(graph.text)
@@ -73,7 +77,7 @@ def test_text_of_every_stage(name: str, dynamic: bool, model_graphs: Callable[..
             assert [o.stride() for o in interpreted] == [o.stride() for o in got]
 
 
-@pytest.mark.parametrize(("name", "dynamic"), MODELS)
+@pytest.mark.parametrize(("name", "dynamic"), models())
 def test_levels_agree(name: str, dynamic: bool, model_graphs: Callable[..., Any]) -> None:
     """The interpreter's answers at each level, at a size that the graph was not compiled with where it is dynamic."""
     for graph in model_graphs(name, dynamic):
