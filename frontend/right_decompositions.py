@@ -13,6 +13,7 @@ from torch._decomp.decompositions import upsample_compute_output_size
 from torch._prims_common import suggest_memory_format
 from torch.fx.experimental.symbolic_shapes import guard_or_true
 
+from ..lowering.margin_losses import MARGIN_LOSSES
 from .fake_images import in_format
 from .fake_scalar_checks import fits
 from .fake_strides import in_order, is_same
@@ -20,23 +21,6 @@ from .fake_strides import in_order, is_same
 _aten: Any = torch.ops.aten
 _AUTOGRAD: Any = DispatchKey.Autograd  # pyright: ignore[reportAttributeAccessIssue]
 _COMPOSITE: Any = DispatchKey.CompositeImplicitAutograd  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def _multilabel_margin_loss(input: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
-    """The classes of a row are those before its first -1; torch takes what is after it for class 0."""
-    x, classes = torch.atleast_2d(input), torch.atleast_2d(target)
-    if input.dim() > 2 or not x.shape[1] or target.shape != input.shape:
-        raise RuntimeError(f"multilabel_margin_loss: inconsistent sizes {list(input.shape)} and {list(target.shape)}")
-    if target.dtype != torch.int64:
-        raise RuntimeError("multilabel_margin_loss: expected target of int64")
-    named = (classes == -1).cumsum(-1) == 0
-    all_classes = torch.arange(x.shape[1], device=x.device)
-    is_target = ((classes[..., None] == all_classes) & named[..., None]).any(1)
-    margins = 1 - x.gather(-1, torch.where(named, classes, 0))[..., None] + x[:, None]
-    counted = named[..., None] & ~is_target[:, None]
-    rows = torch.where(counted, margins.relu() / x.shape[1], 0).sum((1, 2)).reshape(input.shape[:-1])
-    result = (rows, rows.mean(), rows.sum())[reduction]
-    return result, is_target.to(input.dtype).reshape(input.shape)
 
 
 def _formatted(result: Tensor, strides: Sequence[Any], order: torch.memory_format) -> Tensor:
@@ -83,19 +67,6 @@ def _hardshrink(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
         if not input.is_floating_point() or not fits(lambd, input.dtype):
             raise RuntimeError("not implemented for a dtype, or a number that it does not hold")
         return kernel(input, lambd)
-
-    return decomposition
-
-
-def _margin_loss(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """As ATen's `multi_margin_loss_out_cpu_template`: a class without a dim has a loss without one."""
-
-    def decomposition(input: Tensor, target: Tensor, *args: Any, **keywords: Any) -> Tensor:
-        others = {x.dtype for x in (*args, *keywords.values()) if isinstance(x, Tensor)}
-        if target.dtype != torch.int64 or not input.is_floating_point() or not others <= {input.dtype}:
-            raise RuntimeError("multi_margin_loss: expected an input of floats, weights like it, a target of int64")
-        loss = kernel(input, target, *args, **keywords)
-        return loss if target.dim() else loss.reshape(())
 
     return decomposition
 
@@ -152,9 +123,6 @@ def _resized(
     return operator(input, size, align_corners, *(scale_factors or [None] * len(size)))
 
 
-DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
-    _aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
-}
 _OF_COMPOSITES: dict[Any, Callable[..., Any]] = {_aten.max_pool1d.default: _max_pool1d, _aten.one_hot.default: _one_hot}
 _NEAREST = (
     *("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "_upsample_nearest_exact1d"),
@@ -171,7 +139,6 @@ def _both(names: Sequence[str]) -> list[Any]:
 _WRAPPERS: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys(_both(_NEAREST), _in_format),
     **{operator: _mixed(operator) for operator in _both(_MIXED)},
-    _aten.multi_margin_loss.default: _margin_loss,
     _aten.dropout.default: _dropout,
     _aten.hardshrink.default: _hardshrink,
 }
@@ -190,7 +157,7 @@ def _decompositions() -> dict[tuple[Any, Any], Callable[..., Any] | None]:
         if key in op.py_kernels
     }
     composites = {(op, _COMPOSITE): decomposition for op, decomposition in _OF_COMPOSITES.items()}
-    others = {(op, _AUTOGRAD): f for op, f in DECOMPOSITIONS.items() if _AUTOGRAD in op.py_kernels}
+    others = {(op, _AUTOGRAD): f for op, f in MARGIN_LOSSES.items() if _AUTOGRAD in op.py_kernels}
     return wrapped | composites | others | {(op, _AUTOGRAD): None for op in _OWN}
 
 

@@ -87,7 +87,7 @@ def log1p(z: Pair) -> Pair:
     sum_ = Pair(z.re + 1.0, z.im)
     near = z.magnitude() < 0.5
     size = (z.re * (z.re + 2.0) + z.im * z.im).log1p() * 0.5
-    return Pair(near.where(size, sum_.magnitude().log()), sum_.angle())
+    return Pair(z.is_nan().where(math.nan, near.where(size, sum_.magnitude().log())), sum_.angle())
 
 
 def _expm1(z: Pair) -> Pair:

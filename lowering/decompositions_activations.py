@@ -11,7 +11,7 @@ from ..dialects.tensor import is_float
 from .decomposition import Call, pointwise, rule, view
 from .decompositions_comparison import clamp
 from .prims_builder import Value
-from .steps import step
+from .steps import step, step_in
 
 SQRT_HALF: Final = math.sqrt(0.5)
 SQRT_2_BY_PI: Final = math.sqrt(2 / math.pi)
@@ -158,9 +158,9 @@ def dropout(call: Call, x: Value, p: float, train: bool) -> Any:
 # Derivatives: `grad` is that of the result
 
 
-@pointwise("aten.sigmoid_backward")
-def sigmoid_backward(grad: Value, y: Value) -> Value:
-    return grad * (1.0 - y) * y
+@pointwise("aten.sigmoid_backward", steps=True)
+def sigmoid_backward(grad: Value, y: Value, *, dtype: str) -> Value:
+    return step_in(grad * step_in(1.0 - y, dtype, "f16"), dtype, "f16") * y
 
 
 @pointwise("aten.tanh_backward")

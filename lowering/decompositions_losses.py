@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from ..dialects import expr
@@ -9,7 +10,7 @@ from ..dialects.expr import Dim
 from .decomposition import Call, rule
 from .prims_builder import Value
 from .promotion import opmath, promote_types
-from .steps import step
+from .steps import step, step_in
 
 NONE: Final = 0
 MEAN: Final = 1
@@ -29,10 +30,14 @@ def _pair(x: Value, target: Value) -> tuple[Value, Value]:
     return x.to(dtype), target.to(dtype)
 
 
-def _share(grad: Value, x: Value, reduction: int) -> Value:
-    """What of the loss's derivative falls on each element of x, which is of the dtype that eager computes in."""
-    grad = grad.to(x.dtype).expand(x.shape)
-    return grad / grad.full(x.type.numel) if reduction == MEAN else grad
+def _norm(x: Value, reduction: int, factor: float = 1.0) -> Value:
+    """What a loss's derivative is multiplied by, in the dtype that eager computes in."""
+    return x.full(factor) / x.full(x.type.numel) if reduction == MEAN else x.full(factor)
+
+
+def _of(x: Value, grad: Value) -> Value:
+    """`grad`, of the loss or of each element's, at each element of x, in its dtype."""
+    return grad.to(x.dtype).expand(x.shape)
 
 
 @rule("aten.mse_loss")
@@ -46,39 +51,49 @@ def mse_loss(call: Call, x: Value, target: Value, reduction: int) -> Value:
 
 @rule("aten.mse_loss_backward")
 def mse_loss_backward(call: Call, grad: Value, x: Value, target: Value, reduction: int) -> Value:
+    dtype = call.type.dtype
     x, target = _pair(x, target)
-    return 2.0 * (x - target) * _share(grad, x, reduction)
+    return step(step(x - target, dtype) * _norm(x, reduction, 2.0), dtype) * _of(x, grad)
 
 
 @rule("aten.smooth_l1_loss")
 def smooth_l1_loss(call: Call, x: Value, target: Value, reduction: int, beta: float) -> Value:
     """d^2 / (2 beta) for d = |x - target| < beta, d - beta / 2 from there on."""
     x, target = _pair(x, target)
-    d = (x - target).abs()
-    return reduced(d if beta == 0 else (d < beta).where(0.5 * d * d / beta, d - 0.5 * beta), reduction)
+    step = partial(step_in, dtype=call.type.dtype, where="f16")
+    d = step((x - target).abs())
+    if beta == 0:
+        return reduced(d, reduction)
+    number = step(x.full(beta))
+    inside = step(step(0.5 * d) * d) / number
+    return reduced(step((d < number).where(inside, d - step(0.5 * number))), reduction)
 
 
 @rule("aten.smooth_l1_loss_backward")
 def smooth_l1_loss_backward(call: Call, grad: Value, x: Value, target: Value, reduction: int, beta: float) -> Value:
     x, target = _pair(x, target)
-    d, share = x - target, _share(grad, x, reduction)
-    outside = (d <= -beta).where(-share, share)
-    return outside if beta == 0 else (d.abs() < beta).where(share * d / beta, outside)
+    d, norm, grad = x - target, _norm(x, reduction), _of(x, grad)
+    outside = (d <= -beta).where(-norm * grad, norm * grad)
+    return outside if beta == 0 else (d.abs() >= beta).where(outside, norm * d / beta * grad)
 
 
 @rule("aten.huber_loss")
 def huber_loss(call: Call, x: Value, target: Value, reduction: int, delta: float) -> Value:
     """d^2 / 2 for d = |x - target| <= delta, delta * (d - delta / 2) beyond."""
     x, target = _pair(x, target)
-    d = (x - target).abs()
-    return reduced((d <= delta).where(0.5 * d * d, delta * (d - 0.5 * delta)), reduction)
+    step = partial(step_in, dtype=call.type.dtype, where="bf16")
+    d, number = step((x - target).abs()), step(x.full(delta))
+    beyond = number * step(d - step(0.5 * number))
+    return reduced(step((d <= number).where(step(0.5 * d) * d, beyond)), reduction)
 
 
 @rule("aten.huber_loss_backward")
 def huber_loss_backward(call: Call, grad: Value, x: Value, target: Value, reduction: int, delta: float) -> Value:
     x, target = _pair(x, target)
-    d, share = x - target, _share(grad, x, reduction)
-    return (d < -delta).where(-delta * share, (d > delta).where(delta * share, d * share))
+    step_ = partial(step, dtype=call.type.dtype)
+    d, number = step_(x - target), step_(x.full(delta))
+    limited = (d < -number).where(-number, (d > number).where(number, d))
+    return step_(limited * step_(_norm(x, reduction))) * _of(x, grad)
 
 
 @rule("aten.soft_margin_loss")
@@ -87,6 +102,16 @@ def soft_margin_loss(call: Call, x: Value, target: Value, reduction: int) -> Val
     dtype = call.type.dtype
     x, target = _pair(x, target)
     return reduced(step(step(step(-target * x, dtype).exp(), dtype).log1p(), dtype), reduction)
+
+
+@rule("aten.soft_margin_loss_backward")
+def soft_margin_loss_backward(call: Call, grad: Value, x: Value, target: Value, reduction: int) -> Value:
+    """-target * z / (z + 1) for z = e^(-target * x)."""
+    dtype = call.type.dtype
+    x, target = _pair(x, target)
+    z = step(step(-target * x, dtype).exp(), dtype)
+    times = step(step(target * z, dtype) * -step(_norm(x, reduction), dtype), dtype)
+    return step(times / step(z + 1.0, dtype), dtype) * _of(x, grad)
 
 
 @rule("aten.binary_cross_entropy")
@@ -104,7 +129,7 @@ def binary_cross_entropy_backward(
 ) -> Value:
     dtype = call.type.dtype
     x, target = x.opmath(), target.opmath()
-    share = _share(grad, x, NONE)
+    share = _of(x, grad)
     variance = step(step(1.0 - x, dtype) * x, dtype).maximum(1e-12)
     result = step(step(share * step(x - target, dtype), dtype) / step(variance, dtype), dtype)
     result = result if weight is None else step(result * weight.opmath(), dtype)

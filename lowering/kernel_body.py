@@ -336,9 +336,7 @@ class KernelBody:
         for k in range(self.copies):
             state = states[0 if across else k]
             value = self.b.splat(self._scanned(op, self.operand(op.value, k)), lanes_of(state))
-            if across:
-                value = scan_lanes(self.code, kind, value)
-            new = joined(self.code, kind, state, value)
+            new = (scan_lanes if across else joined)(self.code, kind, state, value)
             running.append(new)
             if across:
                 states = [self.b.splat(self.b.extract(new, lanes_of(new) - 1), lanes_of(new))]

@@ -25,6 +25,7 @@ from ..dialects.schema import Argument, normalize
 from ..dialects.tensor import DTYPE_OF_TORCH, TORCH_DTYPES, TensorType, is_float
 from .decomposition import RULES, decompose, finish
 from .decompositions_complex import COMPLEX
+from .margin_losses import MARGIN_LOSSES
 from .prims_builder import Builder, Value
 from .promotion import COMPUTE_DTYPES
 
@@ -82,7 +83,7 @@ def reference(op: AtenOp, dtypes: Container[str]) -> list[Operation] | None:
 def _table() -> dict[Any, Callable[..., Any]]:
     from torch._decomp import decomposition_table
 
-    return decomposition_table
+    return decomposition_table | MARGIN_LOSSES
 
 
 def _signature(op: AtenOp, dtypes: Container[str]) -> tuple[tuple[TensorType, ...], tuple[Any, ...]] | None:

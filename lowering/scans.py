@@ -28,10 +28,18 @@ def joined(s: ScalarCode, kind: str, a: SSAValue, b: SSAValue) -> SSAValue:
     return combine(s, kind, a, b)
 
 
-def scan_lanes(s: ScalarCode, kind: str, value: SSAValue) -> SSAValue:
-    """The running value along the lanes: each joins the one 1, 2, 4, … lanes before."""
+def scan_lanes(s: ScalarCode, kind: str, state: SSAValue, value: SSAValue) -> SSAValue:
+    """The running value along the lanes after `state`: each joins the one 1, 2, 4, … lanes before. Products of floats
+    go from lane to lane, as in eager: two that vanish together do not after a large one, and infinity stays it.
+    """
     b, lanes, step = s.b, lanes_of(value), 1
     type = element_of(value)
+    if kind == "mul" and not isinstance(type, IntegerType):
+        last = b.extract(state, 0)
+        for i in range(lanes):
+            last = joined(s, kind, last, b.extract(value, i))
+            value = b.insert(value, last, i)
+        return value
     first = s.same(-0.0, value) if kind == "add" and not isinstance(type, IntegerType) else None
     if first is None:
         first = b.splat(identity(s, "max" if kind == "logaddexp" else kind, type), lanes)
@@ -39,4 +47,4 @@ def scan_lanes(s: ScalarCode, kind: str, value: SSAValue) -> SSAValue:
         earlier = b.shuffle(first, value, range(lanes - step, 2 * lanes - step))
         value = joined(s, kind, earlier, value)
         step *= 2
-    return value
+    return joined(s, kind, state, value)

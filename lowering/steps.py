@@ -13,3 +13,8 @@ def rounded(x: Value, dtype: str) -> Value:
 def step(x: Value, dtype: str) -> Value:
     """`rounded` where a digit more does no harm: only `numerics="eager"` keeps it."""
     return x.to(dtype, rounding=True).to(x.dtype)
+
+
+def step_in(x: Value, dtype: str, where: str) -> Value:
+    """`step` of an operator whose kernel takes steps in one half dtype, `where`, and computes the other in f32."""
+    return step(x, dtype) if dtype == where else x

@@ -35,7 +35,7 @@ BY_REFERENCE = {
     *("aten.channel_shuffle", "aten.col2im", "aten.dist", "aten.grid_sampler_2d"),
     *("aten.linspace.Tensor_Tensor", "aten.logit_backward", "aten.logspace"),
     *("aten.multi_margin_loss", "aten.pairwise_distance", "aten.prelu", "aten.renorm"),
-    *("aten.reflection_pad1d_backward", "aten.soft_margin_loss_backward", "aten.tril_indices", "aten.triu_indices"),
+    *("aten.reflection_pad1d_backward", "aten.tril_indices", "aten.triu_indices"),
     *("aten.meshgrid.indexing", "aten.upsample_bicubic2d", "aten.upsample_bicubic2d.vec"),
 }
 """Without a rule of their own: lowered through torch's decompositions."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
@@ -101,3 +102,33 @@ def test_powers_and_roots_of_nan_beside_infinity(dtype: torch.dtype) -> None:
     assert_same(
         lambda a, b: [torch.view_as_real(x) for x in program(a, b)], z.repeat_interleave(64), z.repeat(64), exact=False
     )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_losses_of_what_is_no_number(dtype: torch.dtype) -> None:
+    """A margin that is NaN is not above 0, one of smooth L1 is neither within beta nor beyond."""
+    aten = torch.ops.aten
+
+    def program(x: Tensor, y: Tensor, classes: Tensor) -> list[Tensor]:
+        return [
+            F.multi_margin_loss(x, classes, reduction="none"),
+            F.multi_margin_loss(x, classes, p=2, weight=y[0]),
+            *(aten.smooth_l1_loss(x, y, 0, 0.5), aten.smooth_l1_loss_backward(y, x, y, 0, 0.5)),
+            *(aten.huber_loss(x, y, 0, 0.5), aten.huber_loss_backward(y, x, y, 0, 0.5)),
+            *(aten.soft_margin_loss(x, y, 0), aten.soft_margin_loss_backward(y, x, y, 0)),
+        ]
+
+    x = torch.randn(6, 4, dtype=dtype)
+    x[0, 1], x[1, 2], x[2, 0], x[3, 3], x[4, 1] = math.nan, math.inf, -math.inf, math.nan, -0.0
+    assert_same(program, x, torch.randn(6, 4, dtype=dtype), torch.tensor([1, 0, 3, 0, 2, 3]), exact=False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("dim", [0, 1])
+def test_running_products_go_from_one_to_the_next(dtype: torch.dtype, dim: int) -> None:
+    """In a vector at a time two that vanish together would, after a large one or infinity."""
+    small, large = (1e-300, 1e300) if dtype == torch.float64 else (1e-38, 1e38)
+    x = torch.ones(37, 41, dtype=dtype)
+    x[3::7, 2::5], x[4::7, 3::5], x[5::7, 4::5] = large, small, small
+    x[20, 1], x[1, 20] = math.inf, math.inf
+    assert_same(lambda x: [torch.cumprod(x, dim)], x.contiguous(), exact=False)

@@ -36,6 +36,13 @@ STEPS: dict[str, Function] = {
     "square of an inverse": lambda a, b: a**-2,
     "cube": lambda a, b: a**3,
     "mse_loss": lambda a, b: F.mse_loss(a, b, reduction="none"),
+    "mse_loss_backward": lambda a, b: torch.ops.aten.mse_loss_backward(b[7], a, b, 1),
+    "smooth_l1_loss": lambda a, b: F.smooth_l1_loss(a, b, reduction="none", beta=0.3),
+    "smooth_l1_loss_backward": lambda a, b: torch.ops.aten.smooth_l1_loss_backward(b[300], a, b, 1, 0.3),
+    "huber_loss": lambda a, b: F.huber_loss(a, b, reduction="none", delta=0.3),
+    "huber_loss_backward": lambda a, b: torch.ops.aten.huber_loss_backward(b[300], a, b, 1, 0.3),
+    "soft_margin_loss_backward": lambda a, b: torch.ops.aten.soft_margin_loss_backward(b, a, b, 1),
+    "sigmoid_backward": lambda a, b: torch.ops.aten.sigmoid_backward(a, b),
     "soft_margin_loss": lambda a, b: F.soft_margin_loss(a, b, reduction="none"),
     "binary_cross_entropy_with_logits": lambda a, b: F.binary_cross_entropy_with_logits(
         a, b, a + 1, reduction="none", pos_weight=b
