@@ -159,7 +159,7 @@ SCALAR_CHECKS: dict[Any, Callable[[dict[str, Any]], None]] = {
     **_overloads(("full", "full_like", "new_full"), _in(_made("fill_value"), "fill_value")),
     **_overloads(("linspace", "logspace"), _in(_made("start"), "start", "end")),
     **_overloads(("hardtanh",), _in(_own, "min_val", "max_val")),
-    **_overloads(("hardshrink_backward", "softshrink", "softshrink_backward"), _in(_own, "lambd")),
+    **_overloads(("hardshrink", "hardshrink_backward", "softshrink", "softshrink_backward"), _in(_own, "lambd")),
     **_overloads(("threshold",), _in(_own, "threshold", "value")),
     **_overloads(("threshold_backward",), _in(_computed, "threshold")),
     **_overloads(("histc",), _in(_own, "min", "max")),

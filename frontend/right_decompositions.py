@@ -15,7 +15,6 @@ from torch.fx.experimental.symbolic_shapes import guard_or_true
 
 from ..lowering.margin_losses import MARGIN_LOSSES
 from .fake_images import in_format
-from .fake_scalar_checks import fits
 from .fake_strides import in_order, is_same
 
 _aten: Any = torch.ops.aten
@@ -56,17 +55,6 @@ def _dropout(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
         if not (guard_or_true(p >= 0) and guard_or_true(p <= 1)):
             raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
         return kernel(input, p, train)
-
-    return decomposition
-
-
-def _hardshrink(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Of floats, by a number that is one of theirs."""
-
-    def decomposition(input: Tensor, lambd: Any = 0.5) -> Tensor:
-        if not input.is_floating_point() or not fits(lambd, input.dtype):
-            raise RuntimeError("not implemented for a dtype, or a number that it does not hold")
-        return kernel(input, lambd)
 
     return decomposition
 
@@ -140,12 +128,13 @@ _WRAPPERS: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys(_both(_NEAREST), _in_format),
     **{operator: _mixed(operator) for operator in _both(_MIXED)},
     _aten.dropout.default: _dropout,
-    _aten.hardshrink.default: _hardshrink,
 }
 """Of what torch says, where that needs little more."""
 
-_OWN = (_aten.softshrink.default,)
-"""Operators that stay themselves: torch compares halves with a number that it has made one of them."""
+_OWN = (_aten.softshrink.default, _aten.hardshrink.default)
+"""Operators that stay themselves: torch compares halves with a number that it has made one of them, and takes the
+derivative at NaN from a selection.
+"""
 
 
 def _decompositions() -> dict[tuple[Any, Any], Callable[..., Any] | None]:

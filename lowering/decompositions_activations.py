@@ -9,7 +9,7 @@ from ..dialects import expr, prims
 from ..dialects.prims import Number
 from ..dialects.tensor import is_float
 from .decomposition import Call, pointwise, rule, view
-from .decompositions_comparison import clamp
+from .decompositions_comparison import clamp, unless
 from .prims_builder import Value
 from .steps import step, step_in
 
@@ -193,7 +193,7 @@ def threshold_backward(grad: Value, x: Value, bound: Number) -> Value:
 
 @pointwise("aten.hardtanh_backward")
 def hardtanh_backward(grad: Value, x: Value, low: Number, high: Number) -> Value:
-    return ((x <= low) | (x >= high)).where(0.0, grad)
+    return unless(x, (x > low) & (x < high), (x <= low) | (x >= high)).where(grad, 0.0)
 
 
 @pointwise("aten.hardsigmoid_backward")
@@ -203,12 +203,12 @@ def hardsigmoid_backward(grad: Value, x: Value) -> Value:
 
 @pointwise("aten.hardswish_backward")
 def hardswish_backward(grad: Value, x: Value) -> Value:
-    return (x <= -3.0).where(0.0, (x < 3.0).where(grad * (x / 3.0 + 0.5), grad))
+    return (x <= -3.0).where(0.0, unless(x, x >= 3.0, x < 3.0).where(grad, grad * (x / 3.0 + 0.5)))
 
 
 @pointwise("aten.hardshrink_backward", "aten.softshrink_backward")
 def shrink_backward(grad: Value, x: Value, bound: Number) -> Value:
-    return ((x >= -bound) & (x <= bound)).where(0.0, grad)
+    return unless(x, (x < -bound) | (x > bound), (x >= -bound) & (x <= bound)).where(grad, 0.0)
 
 
 @pointwise("aten.leaky_relu_backward")
@@ -228,7 +228,7 @@ def elu_backward(grad: Value, alpha: Number, scale: Number, input_scale: Number,
         negative = grad * input_scale * (x + alpha * scale)
     else:
         negative = grad * (input_scale * alpha * scale) * (x * input_scale).exp()
-    return (x <= 0.0).where(negative, grad * scale)
+    return unless(x, x > 0.0, x <= 0.0).where(grad * scale, negative)
 
 
 @pointwise("aten.softplus_backward")

@@ -183,3 +183,8 @@ def isin(call: Call, x: Value, element: Number, assume_unique: bool, invert: boo
     dtype = operand_dtype(call, (x, element, assume_unique, invert))
     y = x.to(dtype)
     return y.ne(element) if invert else y.eq(element)
+
+
+def unless(x: Value, holds: Value, fails: Value) -> Value:
+    """What `holds` on CPUs, and does not `fail` on GPUs: ATen's kernels compare so, of which one takes NaN in."""
+    return holds if x.type.device == "cpu" else ~fails

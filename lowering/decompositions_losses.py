@@ -72,7 +72,7 @@ def smooth_l1_loss(call: Call, x: Value, target: Value, reduction: int, beta: fl
 @rule("aten.smooth_l1_loss_backward")
 def smooth_l1_loss_backward(call: Call, grad: Value, x: Value, target: Value, reduction: int, beta: float) -> Value:
     x, target = _pair(x, target)
-    d, norm, grad = x - target, _norm(x, reduction), _of(x, grad)
+    d, norm, grad = step_in(x - target, call.type.dtype), _norm(x, reduction), _of(x, grad)
     outside = (d <= -beta).where(-norm * grad, norm * grad)
     return outside if beta == 0 else (d.abs() >= beta).where(outside, norm * d / beta * grad)
 

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from ..dialects import prims
 from ..dialects.prims import Number
 from .decomposition import Call, pointwise, rule
+from .decompositions_comparison import unless
 from .prims_builder import Value
 from .steps import step
 
@@ -38,7 +39,7 @@ def logit_backward(grad: Value, x: Value, eps: Value | Number | None, *, dtype: 
     if eps is None:
         return ((x >= 0.0) & (x <= 1.0)).where(inner, math.nan)
     low, high = x.full(eps), step(1.0 - x.full(eps), dtype)
-    return ((x >= low) & (x <= high)).where(inner, 0.0)
+    return unless(x, (x >= low) & (x <= high), (x < low) | (x > high)).where(inner, 0.0)
 
 
 @pointwise("aten.special_entr", steps=True)

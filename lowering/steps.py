@@ -15,6 +15,8 @@ def step(x: Value, dtype: str) -> Value:
     return x.to(dtype, rounding=True).to(x.dtype)
 
 
-def step_in(x: Value, dtype: str, where: str) -> Value:
-    """`step` of an operator whose kernel takes steps in one half dtype, `where`, and computes the other in f32."""
-    return step(x, dtype) if dtype == where else x
+def step_in(x: Value, dtype: str, where: str = "") -> Value:
+    """`step` of an operator whose kernel on CPUs takes it in one half dtype, `where`, and computes the other in f32; on
+    GPUs in both.
+    """
+    return step(x, dtype) if dtype == where or x.type.device != "cpu" else x

@@ -132,3 +132,29 @@ def test_running_products_go_from_one_to_the_next(dtype: torch.dtype, dim: int) 
     x[3::7, 2::5], x[4::7, 3::5], x[5::7, 4::5] = large, small, small
     x[20, 1], x[1, 20] = math.inf, math.inf
     assert_same(lambda x: [torch.cumprod(x, dim)], x.contiguous(), exact=False)
+
+
+DERIVATIVES: dict[str, Sequence[Any]] = {
+    "elu": (1.0, 1.0, 1.0, False),
+    "elu of results": (1.0, 1.0, 1.0, True),
+    **dict.fromkeys(("hardshrink", "softshrink", "threshold"), (0.5,)),
+    **dict.fromkeys(("hardsigmoid", "hardswish", "gelu", "silu", "mish", "sigmoid", "tanh", "logit"), ()),
+    "hardtanh": (-1.0, 1.0),
+    "leaky_relu": (0.1, False),
+    "softplus": (1.0, 20.0),
+}
+"""With what they are given beside the derivative and their argument, or result."""
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_derivatives_of_activations(dtype: torch.dtype) -> None:
+    """Where they jump, and of NaN: on which side it is counted differs from one to the next, and from CPU to GPU."""
+
+    def derivative(name: str, grad: Tensor, x: Tensor) -> Tensor:
+        operator = getattr(torch.ops.aten, f"{name.split()[0]}_backward")
+        more = DERIVATIVES[name]
+        return operator(grad, *more, x) if "elu_backward" == operator.__name__ else operator(grad, x, *more)
+
+    ends = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 20.0, -20.0, math.inf, -math.inf, math.nan]
+    grad, x = torch.cartesian_prod(*[torch.tensor(ends, dtype=torch.float64)] * 2).T.to(dtype)[:, :160].contiguous()
+    assert_same(lambda grad, x: [derivative(name, grad, x) for name in DERIVATIVES], grad, x, exact=False)
