@@ -47,7 +47,7 @@ def _multi_margin_loss(
     weights = None if weight is None else torch.atleast_1d(weight)
     if weights is not None and weights.shape != x.shape[1:]:
         raise RuntimeError(f"multi_margin_loss: expected {x.shape[1]} weights, not {list(weights.shape)}")
-    if target.dtype != torch.int64 or not input.is_floating_point() or weight is not None and weight.dtype != x.dtype:
+    if target.dtype != torch.int64 or not input.is_floating_point() or (weight is not None and weight.dtype != x.dtype):
         raise RuntimeError("multi_margin_loss: expected an input of floats, weights like it, a target of int64")
     column = classes[:, None]
     losses = margin - x.gather(1, column) + x

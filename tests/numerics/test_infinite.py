@@ -153,7 +153,7 @@ def test_derivatives_of_activations(dtype: torch.dtype) -> None:
     def derivative(name: str, grad: Tensor, x: Tensor) -> Tensor:
         operator = getattr(torch.ops.aten, f"{name.split()[0]}_backward")
         more = DERIVATIVES[name]
-        return operator(grad, *more, x) if "elu_backward" == operator.__name__ else operator(grad, x, *more)
+        return operator(grad, *more, x) if operator.__name__ == "elu_backward" else operator(grad, x, *more)
 
     ends = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 20.0, -20.0, math.inf, -math.inf, math.nan]
     grad, x = torch.cartesian_prod(*[torch.tensor(ends, dtype=torch.float64)] * 2).T.to(dtype)[:, :160].contiguous()
