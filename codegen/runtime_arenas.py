@@ -1,7 +1,7 @@
 """The native functions for arenas, as LLVM IR: their pool, and tensors over parts of them.
 
-An arena is taken out of the pool for as long as a call uses it. The bytes of all of them, taken or not, are beside the
-outputs that are recycled (`runtime_outputs`).
+An arena is taken out of the pool for as long as a call uses it. The bytes of those that are taken are beside the outputs
+that are recycled (`runtime_outputs`); those in the pool are kept, or go, as they are.
 """
 
 TEXT = r"""
@@ -16,40 +16,18 @@ define private void @arena_goes(ptr %h, i64 %bytes) {
   ret void
 }
 
-; Bytes that all arenas have once one of at least that many is taken.
-define private i64 @arenas_with(i64 %bytes) {
-  br label %each
-each:
-  %i = phi i64 [ 0, %0 ], [ %i1, %one ]
-  %idle = phi i64 [ 0, %0 ], [ %idle1, %one ]
-  %fits = phi i1 [ false, %0 ], [ %fits1, %one ]
-  %more = icmp ult i64 %i, 4
-  br i1 %more, label %one, label %done
-one:
-  %e = getelementptr [4 x %entry], ptr @arenas, i64 0, i64 %i
-  %h = load ptr, ptr %e
-  %there = icmp ne ptr %h, null
-  %b_at = getelementptr %entry, ptr %e, i64 0, i32 1
-  %b_0 = load i64, ptr %b_at
-  %b = select i1 %there, i64 %b_0, i64 0
-  %idle1 = add i64 %idle, %b
+; Whether an arena serves for so many bytes, and is not so much larger that the rest of it had better be free.
+define private i1 @serves(i64 %b, i64 %bytes) {
   %enough = icmp uge i64 %b, %bytes
-  %fits1 = or i1 %fits, %enough
-  %i1 = add i64 %i, 1
-  br label %each
-done:
-  ; what is too small for it goes
-  %sum = load i64, ptr @arenas_bytes
-  %left = sub i64 %sum, %idle
-  %grown = add i64 %left, %bytes
-  %after = select i1 %fits, i64 %sum, i64 %grown
-  ret i64 %after
+  %twice = shl i64 %bytes, 1
+  %most = add i64 %twice, 1048576
+  %not_more = icmp ule i64 %b, %most
+  %r = and i1 %enough, %not_more
+  ret i1 %r
 }
 
-; An arena of at least that many bytes: the smallest of the pool that is large enough, or a new one.
-define i32 @lamella_arena(i64 %bytes, ptr %owned, ptr %data) {
-  %size = alloca i64
-  %stride = alloca i64
+; The smallest arena of the pool that serves for so many bytes, null without one.
+define private ptr @arena_for(i64 %bytes) {
   br label %each
 each:
   %i = phi i64 [ 0, %0 ], [ %i1, %next ]
@@ -65,7 +43,7 @@ look:
 measure:
   %b_at = getelementptr %entry, ptr %e, i64 0, i32 1
   %b = load i64, ptr %b_at
-  %enough = icmp uge i64 %b, %bytes
+  %enough = call i1 @serves(i64 %b, i64 %bytes)
   %smaller = icmp ult i64 %b, %best_bytes
   %better = and i1 %enough, %smaller
   br i1 %better, label %mode, label %next
@@ -80,6 +58,46 @@ next:
   %i1 = add i64 %i, 1
   br label %each
 chosen:
+  ret ptr %best
+}
+
+; The bytes of the arenas of the pool but one, or null; they go where `go`.
+define private i64 @idle_arenas(ptr %but, i1 %go) {
+  br label %each
+each:
+  %i = phi i64 [ 0, %0 ], [ %i1, %next ]
+  %sum = phi i64 [ 0, %0 ], [ %sum1, %next ]
+  %more = icmp ult i64 %i, 4
+  br i1 %more, label %look, label %done
+look:
+  %e = getelementptr [4 x %entry], ptr @arenas, i64 0, i64 %i
+  %h = load ptr, ptr %e
+  %there = icmp ne ptr %h, null
+  %other = icmp ne ptr %e, %but
+  %counts = and i1 %there, %other
+  br i1 %counts, label %one, label %next
+one:
+  %b_at = getelementptr %entry, ptr %e, i64 0, i32 1
+  %b = load i64, ptr %b_at
+  %with = add i64 %sum, %b
+  br i1 %go, label %release, label %next
+release:
+  store ptr null, ptr %e
+  call void @arena_goes(ptr %h, i64 %b)
+  br label %next
+next:
+  %sum1 = phi i64 [ %sum, %look ], [ %with, %one ], [ %with, %release ]
+  %i1 = add i64 %i, 1
+  br label %each
+done:
+  ret i64 %sum
+}
+
+; An arena of at least that many bytes: the smallest of the pool that serves, or a new one.
+define i32 @lamella_arena(i64 %bytes, ptr %owned, ptr %data) {
+  %size = alloca i64
+  %stride = alloca i64
+  %best = call ptr @arena_for(i64 %bytes)
   %found = icmp ne ptr %best, null
   br i1 %found, label %reuse, label %make
 reuse:
@@ -92,7 +110,7 @@ reuse:
   ret i32 0
 make:
   ; what was too small is not kept beside the larger one that serves for it too
-  %n = phi i64 [ 0, %chosen ], [ %n1, %make_next ]
+  %n = phi i64 [ 0, %0 ], [ %n1, %make_next ]
   %n_more = icmp ult i64 %n, 4
   br i1 %n_more, label %small, label %new_one
 small:
@@ -102,7 +120,9 @@ small:
   %s_b = load i64, ptr %s_b_at
   %s_there = icmp ne ptr %s_h, null
   %s_less = icmp ult i64 %s_b, %bytes
-  %s_drop = and i1 %s_there, %s_less
+  %s_serves = call i1 @serves(i64 %bytes, i64 %s_b)
+  %s_both = and i1 %s_less, %s_serves
+  %s_drop = and i1 %s_there, %s_both
   br i1 %s_drop, label %release, label %make_next
 release:
   store ptr null, ptr %s_e

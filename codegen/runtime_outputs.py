@@ -95,11 +95,13 @@ no:
   ret i1 false
 }
 
-; Lets go of what is left to the pool, and of what is idle, the oldest first, as far as it is too much beside `bytes`
-; new ones, arenas and `beside` of others.
-define private void @make_room(i64 %bytes, i64 %beside) {
+; Lets go of what is left to the pool, and of what is idle, arenas but the one that is about to be taken first, then the
+; oldest, as far as it is too much beside `bytes` new ones, arenas and `beside` of others.
+define private void @make_room(i64 %bytes, i64 %beside, ptr %arena) {
   %arenas_bytes = load i64, ptr @arenas_bytes
-  %others = add i64 %arenas_bytes, %beside
+  %arenas_idle = call i64 @idle_arenas(ptr %arena, i1 false)
+  %arenas_taken = sub i64 %arenas_bytes, %arenas_idle
+  %others = add i64 %arenas_taken, %beside
   %taken = add i64 %bytes, %others
   br label %each
 each:
@@ -137,9 +139,16 @@ bound:
   %begins = icmp eq i64 %bytes, 0
   %allowed = select i1 %begins, i64 %loose, i64 %tight
   %oldest = load i64, ptr @outputs_next
+  %kept_0 = load i64, ptr @outputs_bytes
+  %kept_1 = add i64 %kept_0, %arenas_idle
+  %after_0 = add i64 %kept_1, %taken
+  %too_much_0 = icmp sgt i64 %after_0, %allowed
+  br i1 %too_much_0, label %no_arenas, label %done
+no_arenas:
+  %gone = call i64 @idle_arenas(ptr %arena, i1 true)
   br label %idle
 idle:
-  %v = phi i64 [ 0, %bound ], [ %v1, %next ]
+  %v = phi i64 [ 0, %no_arenas ], [ %v1, %next ]
   %v_more = icmp ult i64 %v, $OUTPUTS$
   %kept = load i64, ptr @outputs_bytes
   %after = add i64 %kept, %taken
@@ -165,17 +174,25 @@ done:
 
 ; A program is about to hold an arena of `arena` bytes, and `beside` bytes that are not of the pool.
 define void @lamella_room(i64 %beside, i64 %arena) {
-  %now = load i64, ptr @arenas_bytes
-  %then = call i64 @arenas_with(i64 %arena)
-  %more = sub i64 %then, %now
-  %all = add i64 %beside, %more
-  call void @make_room(i64 0, i64 %all)
+  %one = icmp ne i64 %arena, 0
+  br i1 %one, label %look, label %room
+look:
+  %found = call ptr @arena_for(i64 %arena)
+  br label %room
+room:
+  %taken = phi ptr [ null, %0 ], [ %found, %look ]
+  %none = icmp eq ptr %taken, null
+  %new = select i1 %none, i64 %arena, i64 0
+  %all = add i64 %beside, %new
+  call void @make_room(i64 0, i64 %all, ptr %taken)
   ret void
 }
 
-; Bytes of the outputs that the pool holds, in use or not.
+; Bytes of the outputs that the pool holds and of arenas, in use or not.
 define i64 @lamella_recycle_bytes() {
-  %b = load i64, ptr @outputs_bytes
+  %outputs = load i64, ptr @outputs_bytes
+  %arenas = load i64, ptr @arenas_bytes
+  %b = add i64 %outputs, %arenas
   ret i64 %b
 }
 
@@ -241,7 +258,7 @@ next:
   br label %each
 
 grow:
-  call void @make_room(i64 %bytes, i64 %beside)
+  call void @make_room(i64 %bytes, i64 %beside, ptr null)
   store i64 %bytes, ptr %size
   store i64 1, ptr %stride
   %r1 = call i32 @aoti_torch_empty_strided(i64 1, ptr %size, ptr %stride, i32 0, i32 0, i32 0, ptr %base)
@@ -294,7 +311,7 @@ made_one:
   %ask = and i1 %reused, %others
   br i1 %ask, label %around, label %pointer
 around:
-  call void @make_room(i64 0, i64 %beside)
+  call void @make_room(i64 0, i64 %beside, ptr null)
   br label %pointer
 plain:
   %r4 = call i32 @aoti_torch_empty_strided(i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i32 0, i32 0, ptr %owned)

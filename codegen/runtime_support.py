@@ -306,7 +306,7 @@ def recycle_outputs(least: int = 1 << 20, most: int = 512 << 20) -> None:
 
 
 def recycled_bytes() -> int:
-    """Bytes of the outputs that are kept to be recycled, held by others at the moment or not."""
+    """Bytes that are kept for coming calls: outputs, held by others at the moment or not, and arenas."""
     return ctypes.PYFUNCTYPE(ctypes.c_int64)(load_support()["lamella_recycle_bytes"])()
 
 

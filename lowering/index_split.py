@@ -25,20 +25,23 @@ from .index_polynomial import ONE, Polynomial, as_constant, divide, exact_quotie
 from .index_simplify import Facts, facts, is_plain
 
 
-def split_dims(nest: NestOp) -> NestOp:
-    """The nest with its dims split where that makes indices plain; the same nest if there is nothing to gain.
+def split_dims(nest: NestOp, plain: bool = False) -> NestOp:
+    """The nest with its dims split where that makes indices plain, of which `plain` says that all are, and as those
+    that it reads are split; the same nest if there is nothing to gain.
 
     The new nest is not attached; the operands of its body are those of the old one.
     """
     shared = _shared(nest)
-    used = [e for op in body_ops(nest.body) if op not in shared for e in _expressions(op)]
-    used = [e for e in used if not is_plain(e)]
-    if not used:
+    ops = [] if plain else [op for op in body_ops(nest.body) if op not in shared]
+    wanted = _wanted([e for op in ops for e in _expressions(op) if not is_plain(e)])
+    for name, divisors in _as_sources(nest).items():
+        wanted.setdefault(name, divisors)
+    if not wanted:
         return nest
     dims, reduce = tuple(nest.dims), tuple(nest.reduce)
     # what is ordered stays one row
     whole = {_scanned(nest)} if nest.scan is None else {_scanned(nest), *(d.name for d in reduce)}
-    steps = _steps(used, [d for d in (*dims, *reduce) if d.lo == 0 and d.name not in whole])
+    steps = _steps(wanted, [d for d in (*dims, *reduce) if d.lo == 0 and d.name not in whole])
     if not steps:
         return nest
     new_dims, outer = _split(dims, steps, "d")
@@ -146,13 +149,43 @@ def _expressions(op: Operation) -> Iterable[Dim]:
                 yield from (side for relation in r.atoms(sympy.Rel) for side in relation.args)
 
 
-def _steps(used: Sequence[Dim], dims: Sequence[LoopDim]) -> dict[str, list[Polynomial]]:
-    """Per dim the divisors at which to split it, ascending, each dividing the next and the extent."""
+def _wanted(used: Sequence[Dim]) -> dict[str, list[Polynomial]]:
+    """Per dim the divisors in these indices."""
     wanted: dict[str, list[Polynomial]] = {}
     for e in used:
         for a in e.atoms(sympy.Function):  # pyright: ignore[reportAttributeAccessIssue]
             if (found := _divisor(a)) is not None:
                 wanted.setdefault(found[0], []).append(found[1])
+    return wanted
+
+
+def _as_sources(nest: NestOp) -> dict[str, list[Polynomial]]:
+    """Per dim of what is computed point by point the divisors at which all nests that it reads there were split: what
+    else reads those, by their parts, is then still one kernel with it.
+    """
+    if nest.combine.data or nest.scan is not None:
+        return {}
+    found: dict[str, list[Polynomial] | None] = {}
+    for op in body_ops(nest.body):
+        if not isinstance(op, LoadOp) or not isinstance(source := op.source.owner, NestOp):
+            continue
+        for at, e in enumerate(op.index):
+            if isinstance(e, sympy.Symbol):
+                divisors = [] if source.out is None else _factors(tuple(source.out)[at])
+                known = found.setdefault(e.name, divisors)
+                if known != divisors:
+                    found[e.name] = None
+    return {name: divisors for name, divisors in found.items() if divisors}
+
+
+def _factors(e: Dim) -> list[Polynomial]:
+    """What the dims in a sum are multiplied by, less 1: c of c * d0 + d1."""
+    terms = sympy.Add.make_args(sympy.sympify(e))
+    return [polynomial(c) for c in (t.as_independent(*expr.symbols(t))[0] for t in terms) if c != 1]
+
+
+def _steps(wanted: Mapping[str, list[Polynomial]], dims: Sequence[LoopDim]) -> dict[str, list[Polynomial]]:
+    """Per dim the divisors at which to split it, ascending, each dividing the next and the extent."""
     steps: dict[str, list[Polynomial]] = {}
     for d in dims:
         chain: list[Polynomial] = []

@@ -223,7 +223,7 @@ class Rebuild:
         nest = NestOp.create(
             result_types=types, properties=properties, regions=[Region(body.block(*values))], location=body.location
         )
-        if self.split and not body.plain and (parts := split_dims(nest)) is not nest:
+        if self.split and (parts := split_dims(nest, body.plain)) is not nest:
             nest.erase()  # what it reads is not used by it
             nest = parts
         self.ops.append(nest)

@@ -58,18 +58,22 @@ class Stages:
 
 
 def kept_in_memory(block: Block) -> set[SSAValue]:
-    """What of a block of prims is in memory whatever is fused: calls and results of the block take it, or it is read in
-    a later stage than it is made in; and what these are views of, or chosen from, as x less its choice is 0 where that
-    is x.
+    """What of a block of prims is in memory whatever is fused: calls and results of the block take it, two products do,
+    or it is read in a later stage than it is made in; and what these are views of, or chosen from, as x less its choice
+    is 0 where that is x.
     """
     ops = list(block.ops)
     stages = Stages(ops, lambda op: op.operands)
     kept: set[SSAValue] = set()
+    of_a_product: set[SSAValue] = set()
     for op in reversed(ops):
         for v in op.operands:
             moved = isinstance(op, _MOVED) and op.results[0] in kept
-            if moved or not isinstance(op, PrimsOp) or stages.is_later(op, v):
+            multiplied = isinstance(op, prims.DotOp) or (isinstance(op, prims.ViewOp) and op.results[0] in of_a_product)
+            if moved or not isinstance(op, PrimsOp) or stages.is_later(op, v) or (multiplied and v in of_a_product):
                 kept.add(v)
+            if multiplied:
+                of_a_product.add(v)
     return kept
 
 

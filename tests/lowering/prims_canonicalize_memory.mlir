@@ -118,3 +118,28 @@ func.func @layout_of_a_result(%x: !sym.t<[4, 4], f32, strides=[1, 4]>, %y: !sym.
   %r = aten.mm(%y, %y) : (!sym.t<[4, 4], f32>, !sym.t<[4, 4], f32>) -> !sym.t<[4, 4], f32>
   func.return %c, %r : !sym.t<[4, 4], f32>, !sym.t<[4, 4], f32>
 }
+
+// What two products read is in memory as they read it: others read it so too.
+// CHECK-LABEL: func.func @read_by_products(
+// CHECK:      [[N:%\w+]] = prims.convert %x {rounding} : !sym.t<[4, 4], f32> -> !sym.t<[4, 4], bf16>
+// CHECK:      [[W:%\w+]] = prims.convert [[N]] : !sym.t<[4, 4], bf16> -> !sym.t<[4, 4], f32>
+// CHECK-NEXT: prims.reduce [[W]]
+func.func @read_by_products(%x: !sym.t<[4, 4], f32>, %w: !sym.t<[4, 4], bf16>) -> (!sym.t<[4, 4], f32>, !sym.t<[4, 4], f32>, !sym.t<[4], f32>) {
+  %n = prims.convert %x {rounding} : !sym.t<[4, 4], f32> -> !sym.t<[4, 4], bf16>
+  %a = prims.dot %n, %w : !sym.t<[4, 4], bf16>, !sym.t<[4, 4], bf16> -> !sym.t<[4, 4], f32>
+  %b = prims.dot %w, %n : !sym.t<[4, 4], bf16>, !sym.t<[4, 4], bf16> -> !sym.t<[4, 4], f32>
+  %f = prims.convert %n : !sym.t<[4, 4], bf16> -> !sym.t<[4, 4], f32>
+  %s = prims.reduce %f {kind = sum, dims = [0]} : !sym.t<[4, 4], f32> -> !sym.t<[4], f32>
+  func.return %a, %b, %s : !sym.t<[4, 4], f32>, !sym.t<[4, 4], f32>, !sym.t<[4], f32>
+}
+
+// One may be computed with what it reads.
+// CHECK-LABEL: func.func @read_by_a_product(
+// CHECK: prims.reduce %x
+func.func @read_by_a_product(%x: !sym.t<[4, 4], f32>, %w: !sym.t<[4, 4], bf16>) -> (!sym.t<[4, 4], f32>, !sym.t<[4], f32>) {
+  %n = prims.convert %x {rounding} : !sym.t<[4, 4], f32> -> !sym.t<[4, 4], bf16>
+  %a = prims.dot %n, %w : !sym.t<[4, 4], bf16>, !sym.t<[4, 4], bf16> -> !sym.t<[4, 4], f32>
+  %f = prims.convert %n : !sym.t<[4, 4], bf16> -> !sym.t<[4, 4], f32>
+  %s = prims.reduce %f {kind = sum, dims = [0]} : !sym.t<[4, 4], f32> -> !sym.t<[4], f32>
+  func.return %a, %s : !sym.t<[4, 4], f32>, !sym.t<[4], f32>
+}

@@ -118,3 +118,24 @@ func.func @main(%x: !sym.t<[s0, s1], f32>) -> (!sym.t<[s0, floordiv(s1 + 1, 2)],
 // CHECK: %[[PART:.*]] = loop.view %[[N]]
 // CHECK-NOT: loop.nest
 // CHECK: loop.view %[[PART]] {{.*}} strides=[s0*s1, 2]
+
+// -----
+// What reads a nest that was split point by point is split as it is: then both unify with what reads its parts.
+
+func.func @main(%a: !sym.t<[2, 3, 8], f32>, %b: !sym.t<[8], f32>) -> (!sym.t<[6, 8], f32>, !sym.t<[2, 3, 8], f32>) {
+  %e = prims.exp %a : !sym.t<[2, 3, 8], f32>
+  %0 = prims.reshape %e : !sym.t<[2, 3, 8], f32> -> !sym.t<[6, 8], f32>
+  %x = prims.neg %0 : !sym.t<[6, 8], f32>
+  %1 = prims.broadcast %b {dims = [1]} : !sym.t<[8], f32> -> !sym.t<[6, 8], f32>
+  %y = prims.add %x, %1 : !sym.t<[6, 8], f32>
+  %2 = prims.reshape %y : !sym.t<[6, 8], f32> -> !sym.t<[2, 3, 8], f32>
+  %z = prims.exp %2 : !sym.t<[2, 3, 8], f32>
+  func.return %y, %z : !sym.t<[6, 8], f32>, !sym.t<[2, 3, 8], f32>
+}
+// CHECK: %[[X:.*]] = loop.nest [d0 = 2, d1 = 3, d2 = 8] out [3*d0 + d1, d2] {
+// CHECK: } : !sym.t<[6, 8], f32>
+// CHECK: %[[Y:.*]] = loop.nest [d0 = 2, d1 = 3, d2 = 8] out [3*d0 + d1, d2] {
+// CHECK-NEXT: loop.load %[[X]][3*d0 + d1, d2]
+// CHECK-NEXT: loop.load %b[d2]
+// CHECK: loop.nest [d0 = 2, d1 = 3, d2 = 8] {
+// CHECK-NEXT: loop.load %[[Y]][3*d0 + d1, d2]
