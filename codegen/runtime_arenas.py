@@ -1,7 +1,7 @@
 """The native functions for arenas, as LLVM IR: their pool, and tensors over parts of them.
 
-An arena is taken out of the pool for as long as a call uses it. The bytes of those that are taken are beside the outputs
-that are recycled (`runtime_outputs`); those in the pool are kept, or go, as they are.
+An arena is taken out of the pool for as long as a call uses it. The bytes of those that are taken are beside the
+outputs that are recycled (`runtime_outputs`); those in the pool are kept, or go, as they are.
 """
 
 TEXT = r"""
