@@ -349,7 +349,8 @@ def _marked(block: Block, attribute: str) -> set[SSAValue]:
     function = block.parent_op()
     if not isinstance(function, FuncOp) or function.arg_attrs is None:
         return set()
-    return {a for a, t in zip(block.args, function.arg_attrs.data, strict=False) if attribute in t.data}
+    marked = (a for a, t in zip(block.args, function.arg_attrs.data, strict=False) if attribute in t.data)
+    return {a for a in marked if isinstance(a.type, TensorType)}
 
 
 def device_of(value: SSAValue) -> str:

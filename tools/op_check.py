@@ -18,7 +18,7 @@ from ..dialects.aten import lookup
 from ..frontend.backend import Backend, Event
 from ..lowering.options import Options
 from ..lowering.report import READ, SEEDS, VIEW
-from .op_compare import Mismatch, aliases, compare, copies, shown
+from .op_compare import Mismatch, Tolerances, aliases, compare, copies, shown
 from .op_devices import ELEMENTS, compiler, is_lost, torch_device
 from .op_negated import between_negations, is_negatable, negated
 from .op_places import DIM_AT, settled
@@ -113,7 +113,8 @@ def check(op: Any, dtype: torch.dtype, samples: int, mode: str = "forward", devi
             if mode in ORDERS:
                 calls = check_derivatives(op, sample, ORDERS[mode], verify=first)
             else:
-                calls = check_call(f, arguments, keywords, mode, op.name in UNSPECIFIED, first, device, op.name)
+                random = op.name in UNSPECIFIED
+                calls = check_call(f, arguments, keywords, mode, random, first, device, op.name, tolerances(op))
         except Refused:
             continue
         except Mismatch as error:
@@ -151,6 +152,22 @@ def supports(op: Any, dtype: torch.dtype, mode: str, device: str = "cpu") -> boo
     return bool(op.supports_dtype(dtype, kind))
 
 
+def tolerances(op: Any) -> Tolerances:
+    """What the database has all tests of an operator allow: differences as far from eager as torch's own may be."""
+    from torch.testing._internal.common_device_type import precisionOverride, toleranceOverride
+    from torch.testing._internal.opinfo.core import DecorateInfo
+
+    found: dict[torch.dtype, tuple[float, float]] = {}
+    for entry in op.decorators:
+        of_all = isinstance(entry, DecorateInfo) and entry.cls_name is None and entry.test_name is None
+        for d in entry.decorators if of_all else [entry]:
+            if isinstance(d, precisionOverride):
+                found |= {dtype: (0.0, absolute) for dtype, absolute in d.d.items()}
+            elif isinstance(d, toleranceOverride):
+                found |= {dtype: (t.rtol, t.atol) for dtype, t in d.d.items()}
+    return found
+
+
 def spread(op: Any, dtype: torch.dtype, count: int, gradient: bool, device: str = "cpu") -> Iterator[Any]:
     """`count` of the operator's samples, apart from each other; and one of them with other strides."""
     pool = list(islice(op.sample_inputs(torch_device(device), dtype, requires_grad=gradient), POOL))
@@ -181,6 +198,7 @@ def check_call(
     verify: bool = True,
     device: str = "cpu",
     name: str = "",
+    tolerances: Tolerances | None = None,
 ) -> list[str]:
     """Compare `f(*args, **kwargs)` with eager; the calls into ATen that are left, and "eager: reason" for each graph
     that was not compiled.
@@ -188,7 +206,7 @@ def check_call(
     `name` is the operator's in torch's database. `random`: values are not compared. `verify`: each pass's module is,
     which takes as long as the passes do. Raises Mismatch, Refused, TorchFault, or what the compiler raises.
     """
-    call = Call(f, args, kwargs or {}, mode, random, verify, device, name)
+    call = Call(f, args, kwargs or {}, mode, random, verify, device, name, tolerances)
     try:
         return call.check(native=True)
     except Refused:
@@ -217,8 +235,10 @@ class Call:
         verify: bool = False,
         device: str = "cpu",
         name: str = "",
+        tolerances: Tolerances | None = None,
     ) -> None:
         self.f = f
+        self.tolerances = tolerances
         self.device = device
         self.name = name
         self.verify = verify
@@ -251,7 +271,8 @@ class Call:
         actual, expected = self.settled(actual, expected, given)
         # AOTAutograd gives derivatives the strides of what they belong to, which eager does not
         strides = self.mode != "gradient"
-        compare(actual, expected, values=values, exact=self.exact, nearby=self.nearby, strides=strides)
+        exact, nearby, allowed = self.exact, self.nearby, self.tolerances
+        compare(actual, expected, values=values, exact=exact, nearby=nearby, strides=strides, tolerances=allowed)
         for i, (a, e) in enumerate(zip(our_inputs, eager_inputs, strict=True)):
             after = partial(self.exact_input, i)
             compare([a], [e], values=values, exact=after, what=f"input {i} after the call")

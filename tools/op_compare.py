@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,10 @@ from torch.utils import _pytree as pytree
 
 class Mismatch(Exception):
     """A result that is not eager's."""
+
+
+Tolerances = Mapping[torch.dtype, tuple[float, float]]
+"""Relative and absolute ones."""
 
 
 def compare(
@@ -22,11 +26,12 @@ def compare(
     nearby: Callable[[], Iterable[list[Any]]] = tuple,
     what: str = "result",
     strides: bool = True,
+    tolerances: Tolerances | None = None,
 ) -> None:
     """Raises Mismatch where structure, dtypes, sizes, strides or values differ.
 
     Values are eager's within the tolerances of torch.testing, or no further from float64 than 1.5 times eager's, or
-    eager's on inputs that are off by a rounding.
+    eager's on inputs that are off by a rounding; or within `tolerances`, which torch's tests allow the operator.
     """
     ours, theirs = pytree.tree_leaves(actual), pytree.tree_leaves(expected)
     if len(ours) != len(theirs):
@@ -44,7 +49,7 @@ def compare(
         if strides and e.layout is torch.strided and not same_strides(a, e):
             raise Mismatch(f"{name} has strides {a.stride()}, eager's {e.stride()} of {shown(e)}")
         if values:
-            _compare_values(name, a, e, i, exact, nearby)
+            _compare_values(name, a, e, i, exact, nearby, (tolerances or {}).get(e.dtype))
 
 
 def _compare_values(
@@ -54,6 +59,7 @@ def _compare_values(
     i: int,
     exact: Callable[[], list[Any]],
     nearby: Callable[[], Iterable[list[Any]]],
+    allowed: tuple[float, float] | None,
 ) -> None:
     try:
         torch.testing.assert_close(a, e, equal_nan=True)
@@ -73,7 +79,8 @@ def _compare_values(
             eager = max([eager, *(error(results[i]) for results in nearby())])
     except Exception:  # torch may lack the operator in float64
         raise Mismatch(f"{name}: {text}") from None
-    if not own <= 1.5 * eager:
+    relative, absolute = allowed or (0.0, 0.0)
+    if not own <= 1.5 * eager and not torch.allclose(a, e, relative, absolute, equal_nan=True):
         raise Mismatch(f"{name}: error {own:.3g}, eager's {eager:.3g}: {text}; ours {_some(a)}, eager's {_some(e)}")
 
 

@@ -380,6 +380,17 @@ def test_singular_matrix_raises(cache: bool) -> None:
         inverse(torch.zeros(3, 3))
 
 
+@pytest.mark.skipif(torch.__version__ < "2.13", reason="torch 2.11 leaves the check out of what it traces")
+def test_derivative_that_checks_a_matrix() -> None:
+    """Its token is an argument of the backward that is no tensor."""
+    torch._dynamo.reset()
+    x = torch.randn(5, 5, requires_grad=True)
+    options: dict[str, Any] = {"cache": False, "strict": True}
+    values = torch.compile(torch.linalg.eigvals, backend="lamella", fullgraph=True, options=options)
+    ours, eagers = (torch.autograd.grad(f(x).abs().sum(), x)[0] for f in (values, torch.linalg.eigvals))
+    torch.testing.assert_close(ours, eagers)
+
+
 def test_sums_of_negative_zeros() -> None:
     """As eager's, that begin at 0.0: also of a few rows, which are added without a loop."""
     torch._dynamo.reset()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 
 from lamella.tools import coverage, workers
-from lamella.tools.op_check import Outcome, check, check_call, operators
+from lamella.tools.op_check import Outcome, check, check_call, operators, tolerances
 from lamella.tools.op_compare import Mismatch, compare
 from lamella.tools.op_devices import on_gpu
 from lamella.tools.op_traced import Traced
@@ -100,3 +101,19 @@ def test_ill_conditioned_results() -> None:
     compare(x * 2.5e-5, x * 0, values=True, exact=lambda: exact, nearby=lambda: [near])
     with pytest.raises(Mismatch):
         compare(x * 4e-5, x * 0, values=True, exact=lambda: exact, nearby=lambda: [near])
+
+
+def test_torchs_own_tolerances() -> None:
+    """What the database allows all tests of an operator, for its dtypes alone."""
+    op = next(op for op in operators() if op.name == "linalg.householder_product")
+    allowed = tolerances(op)
+    assert allowed[torch.complex64] == (1e-3, 1e-3) and torch.float32 not in allowed
+    for dtype in (torch.complex64, torch.float32):
+        x = torch.ones(3, dtype=dtype)
+        check = partial(compare, x * 1.0005, x, values=True, exact=lambda x=x: [x.double()], tolerances=allowed)
+        if dtype == torch.float32:
+            with pytest.raises(Mismatch, match="error 0.0005"):
+                check()
+        else:
+            check()
+    assert not tolerances(next(op for op in operators() if op.name == "exp"))
