@@ -42,7 +42,7 @@ from ..dialects.tensor import SymType
 from .bindings import bindings
 from .donated import GRADIENT
 from .expand_hops import expanded
-from .graph_parts import UnsupportedGraph, held_constants, parts_of
+from .graph_parts import UnsupportedGraph, UnsupportedWhole, held_constants, parts_of
 from .import_flow import Function, add_flow
 from .import_known import UNBACKED, add_known_item, add_known_sizes, check_item, check_products
 from .import_outputs import add_return
@@ -214,6 +214,8 @@ class Importer:
         if target in _MARKS and isinstance(of := arguments[0], Node) and of.target is target:
             self.env[node] = self.env[of.args[0]]  # pyright: ignore[reportArgumentType]
             return
+        if target.overloadpacket.__name__ in _QUANTIZERS or target.namespace == "quantized":
+            raise UnsupportedWhole(f"node {node.name}: a quantized tensor has no type here")
         if target is _TO_COPY and isinstance(arguments[0], (int, float)):  # a number where a tensor is meant
             target = aten.scalar_tensor.default
         cls = self.classes.get(target)
@@ -358,6 +360,14 @@ _UNSAFE_VIEW = aten._unsafe_view.default
 """How AOTAutograd writes a view of what nobody else sees; here it is its operand, or the same memory."""
 _MARKS = (aten._conj.default, aten._neg_view.default)
 """Views that are marked: one of another one is what that one is of."""
+_QUANTIZERS = frozenset(
+    {
+        *("quantize_per_tensor", "quantize_per_tensor_dynamic", "quantize_per_channel"),
+        *("_make_per_tensor_quantized_tensor", "_make_per_channel_quantized_tensor"),
+        *("_empty_affine_quantized", "_empty_per_channel_affine_quantized"),
+    }
+)
+"""Operators of whose results torch's tracing says that they are floats."""
 _SAME_AS: dict[Any, Any] = {
     torch.ops.prims.convert_element_type.default: aten._to_copy.default,
     aten._conj.default: aten._conj_physical.default,

@@ -9,7 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
 
+import lamella
 from lamella.frontend.import_fx import UnsupportedGraph, import_graph
 
 F = nn.functional
@@ -85,7 +87,7 @@ PROGRAMS = [
 def check(f: Callable[..., Any], compiled: Callable[..., Any], *args: Any) -> None:
     """Same values, dtypes and strides as eager."""
     want, got = f(*(a.clone() for a in args)), compiled(*(a.clone() for a in args))
-    for w, g in zip(*map(torch.utils._pytree.tree_leaves, (want, got)), strict=True):
+    for w, g in zip(*map(pytree.tree_leaves, (want, got)), strict=True):
         torch.testing.assert_close(g, w, rtol=0, atol=0, equal_nan=True)
         if isinstance(w, Tensor):
             assert g.stride() == w.stride() and g.dtype == w.dtype
@@ -242,6 +244,20 @@ def test_what_has_no_type() -> None:
     graph = make_fx(lambda x: x.to_sparse(), tracing_mode="fake")(torch.randn(4, 2))
     with pytest.raises(UnsupportedGraph, match="a tensor of layout"):
         import_graph(graph)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_quantized_tensors() -> None:
+    """Tracing says that they are floats, so that all of a graph with one is left to torch."""
+
+    def program(x: Tensor) -> Tensor:
+        rows = torch.quantize_per_tensor(x, 0.1, 0, torch.qint8).reshape(2, 4)
+        return rows.dequantize().sum(0) + torch.quantize_per_tensor(x, 0.5, 3, torch.quint8).dequantize()[:4]
+
+    torch._dynamo.reset()
+    x = torch.randn(8)
+    assert torch.equal(torch.compile(program, backend="lamella", fullgraph=True)(x), program(x))
+    assert "a quantized tensor has no type here" in str(lamella.explain(program, x))
 
 
 def test_higher_order_operators_have_regions(recorder: Any) -> None:
