@@ -23,6 +23,7 @@ from .donated import mark_donated, mark_passed, take_donated
 from .fake_kernels import right_fakes
 from .forward_mode import guarded_forward_mode
 from .freezing import mark_frozen, module_state
+from .in_place_layouts import keep_layouts
 from .marks import Marks, marks_of_results
 from .module_names import module_name
 from .outputs import OutputRecipe
@@ -162,6 +163,7 @@ class Backend:
         if layouts := {x.layout for x in plain} - {torch.strided}:
             return self._eager(graph, f"tensors of {' and '.join(sorted(map(str, layouts)))} are not compiled")
         without_needless_masks(graph)
+        keep_layouts(graph)
         names, state = _input_names(graph), module_state(graph) if self.options.freezing else ()
         compilers = [self.compiler(kind, names, state) for kind in ("forward", "backward", "inference")]
 

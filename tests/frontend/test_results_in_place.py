@@ -63,3 +63,35 @@ def test_sizes_that_are_changed_in_place_afterwards(caplog: pytest.LogCaptureFix
     x = torch.arange(6).view(2, 3)
     torch.testing.assert_close(lamella.compile(f)(x), f(x))
     assert not [r for r in caplog.records if r.name == "lamella" and r.levelno >= logging.WARNING]
+
+
+LAID_OUT = {
+    "cumsum": lambda v, x: v.cumsum_(0),
+    "cumprod of a view": lambda v, x: (v[1:].cumprod_(1), v)[1],
+    "of a view in another order": lambda v, x: (v.mT.cumsum_(0), v.mT.tril_())[1],
+    "tril": lambda v, x: v.tril_(),
+    "masked_fill": lambda v, x: v.masked_fill_(x > 0, 2.0),
+    "index_add": lambda v, x: v.index_add_(0, torch.tensor([1, 0]), x[:2]),
+    "renorm": lambda v, x: v.renorm_(2, 0, 1.0),
+    "what changes strides": lambda v, x: v.t_().add_(1),
+    "what changes strides alone": lambda v, x: v.transpose_(0, 1),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("case", LAID_OUT)
+def test_intermediates_lie_as_before(case: str, dynamic: bool) -> None:
+    """Also where a new tensor of the same operator would lie otherwise; with derivatives too."""
+    torch._dynamo.reset()
+
+    def program(x: Tensor) -> Tensor:
+        return LAID_OUT[case](-x, x)
+
+    compiled = torch.compile(program, backend="lamella", fullgraph=True, dynamic=dynamic)
+    x = torch.randn(4, 4).t().requires_grad_()
+    with torch.no_grad():
+        assert compiled(x).stride() == program(x).stride()
+        torch.testing.assert_close(compiled(x), program(x))
+    weights = torch.randn(4, 4)
+    ours, eagers = ((f(x) * weights).sum() for f in (compiled, program))
+    torch.testing.assert_close(*(torch.autograd.grad(y, x)[0] for y in (ours, eagers)))
