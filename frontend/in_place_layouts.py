@@ -49,8 +49,9 @@ def _is_in_place(node: Node) -> bool:
 
 def _copied(node: Node) -> bool:
     method: Any = node.target
-    x, *others = map_arg(node.args, lambda n: n.meta.get("example_value", n))
+    args: Any = map_arg(node.args, lambda n: n.meta.get("example_value", n))
     named: Any = map_arg(node.kwargs, lambda n: n.meta.get("example_value", n))
+    x, *others = args
     try:
         with x.fake_mode, torch.no_grad():
             made = getattr(torch.Tensor, method[:-1])(x, *others, **named)
