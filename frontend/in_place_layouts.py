@@ -16,8 +16,6 @@ from torch.fx.node import map_arg
 from .fake_kernels import right_fakes
 from .fake_strides import in_order, is_same, same_strides
 
-_RANDOM = frozenset({"bernoulli_", "dropout_", "alpha_dropout_", "feature_dropout_", "feature_alpha_dropout_"})
-
 
 def keep_layouts(graph: GraphModule) -> int:
     """Change the calls in place; how many are copied."""
@@ -38,7 +36,7 @@ def _is_in_place(node: Node) -> bool:
     name = node.target
     if node.op != "call_method" or not isinstance(name, str) or not name.endswith("_") or name.endswith("__"):
         return False
-    if name in _RANDOM or not hasattr(torch.Tensor, name[:-1]) or not node.args:
+    if name == "bernoulli_" or not hasattr(torch.Tensor, name[:-1]) or not node.args:  # no other random one has both
         return False
     x = node.args[0]
     value = x.meta.get("example_value") if isinstance(x, Node) and x.op != "placeholder" else None

@@ -14,10 +14,12 @@ Function = Callable[[Value], Value]
 
 
 def in_double(*names: str) -> Callable[[Function], Function]:
-    """Registers a function of one tensor that is computed in f64, whatever the dtype."""
+    """Registers a function of one tensor that is computed in f64, whatever the dtype; it gives f32 for f16 and bf16, of
+    which what reads it need not lose digits.
+    """
 
     def register(function: Function) -> Function:
-        pointwise(*names)(lambda x: function(x.to("f64")))
+        pointwise(*names)(lambda x: function(x.to("f64")).to(x.dtype))
         return function
 
     return register

@@ -60,13 +60,13 @@ def mse_loss_backward(call: Call, grad: Value, x: Value, target: Value, reductio
 def smooth_l1_loss(call: Call, x: Value, target: Value, reduction: int, beta: float) -> Value:
     """d^2 / (2 beta) for d = |x - target| < beta, d - beta / 2 from there on."""
     x, target = _pair(x, target)
-    step = partial(step_in, dtype=call.type.dtype, where="f16")
-    d = step((x - target).abs())
+    at = partial(step_in, dtype=call.type.dtype, where="f16")
+    d = at((x - target).abs())
     if beta == 0:
         return reduced(d, reduction)
-    number = step(x.full(beta))
-    inside = step(step(0.5 * d) * d) / number
-    return reduced(step((d < number).where(inside, d - step(0.5 * number))), reduction)
+    number = at(x.full(beta))
+    inside = at(at(0.5 * d) * d) / number
+    return reduced(at((d < number).where(inside, d - at(0.5 * number))), reduction)
 
 
 @rule("aten.smooth_l1_loss_backward")
@@ -81,19 +81,19 @@ def smooth_l1_loss_backward(call: Call, grad: Value, x: Value, target: Value, re
 def huber_loss(call: Call, x: Value, target: Value, reduction: int, delta: float) -> Value:
     """d^2 / 2 for d = |x - target| <= delta, delta * (d - delta / 2) beyond."""
     x, target = _pair(x, target)
-    step = partial(step_in, dtype=call.type.dtype, where="bf16")
-    d, number = step((x - target).abs()), step(x.full(delta))
-    beyond = number * step(d - step(0.5 * number))
-    return reduced(step((d <= number).where(step(0.5 * d) * d, beyond)), reduction)
+    at = partial(step_in, dtype=call.type.dtype, where="bf16")
+    d, number = at((x - target).abs()), at(x.full(delta))
+    beyond = number * at(d - at(0.5 * number))
+    return reduced(at((d <= number).where(at(0.5 * d) * d, beyond)), reduction)
 
 
 @rule("aten.huber_loss_backward")
 def huber_loss_backward(call: Call, grad: Value, x: Value, target: Value, reduction: int, delta: float) -> Value:
+    dtype = call.type.dtype
     x, target = _pair(x, target)
-    step_ = partial(step, dtype=call.type.dtype)
-    d, number = step_(x - target), step_(x.full(delta))
+    d, number = step(x - target, dtype), step(x.full(delta), dtype)
     limited = (d < -number).where(-number, (d > number).where(number, d))
-    return step_(limited * step_(_norm(x, reduction))) * _of(x, grad)
+    return step(limited * step(_norm(x, reduction), dtype), dtype) * _of(x, grad)
 
 
 @rule("aten.soft_margin_loss")

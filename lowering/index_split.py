@@ -179,7 +179,9 @@ def _as_sources(nest: NestOp) -> dict[str, list[Polynomial]]:
 
 
 def _factors(e: Dim) -> list[Polynomial]:
-    """What the dims in a sum are multiplied by, less 1: c of c * d0 + d1."""
+    """What the dims in a sum are multiplied by, less 1: c of c * d0 + d1. Known numbers alone: a size that is a symbol
+    is not told from a dim.
+    """
     terms = sympy.Add.make_args(sympy.sympify(e))
     return [polynomial(c) for c in (t.as_independent(*expr.symbols(t))[0] for t in terms) if c != 1]
 

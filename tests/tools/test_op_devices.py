@@ -106,7 +106,7 @@ def test_ill_conditioned_results() -> None:
 def test_torchs_own_tolerances() -> None:
     """What the database allows all tests of an operator, for its dtypes alone."""
     op = next(op for op in operators() if op.name == "linalg.householder_product")
-    allowed = tolerances(op)
+    allowed = tolerances(op, torch.complex64)
     assert allowed[torch.complex64] == (1e-3, 1e-3) and torch.float32 not in allowed
     for dtype in (torch.complex64, torch.float32):
         x = torch.ones(3, dtype=dtype)
@@ -116,4 +116,5 @@ def test_torchs_own_tolerances() -> None:
                 check()
         else:
             check()
-    assert not tolerances(next(op for op in operators() if op.name == "exp"))
+    for name in ("exp", "special.i0e"):  # the second has an absolute tolerance of 0.3
+        assert not tolerances(next(op for op in operators() if op.name == name), torch.bfloat16)
