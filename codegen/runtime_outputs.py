@@ -172,6 +172,36 @@ done:
   ret void
 }
 
+; The bytes of a tensor that does not lie on a storage of the pool, 0 for one that does.
+define i64 @lamella_not_recycled(ptr %data, i64 %bytes) {
+  %at = ptrtoint ptr %data to i64
+  br label %each
+each:
+  %i = phi i64 [ 0, %0 ], [ %i1, %next ]
+  %more = icmp ult i64 %i, $OUTPUTS$
+  br i1 %more, label %look, label %no
+look:
+  %e = getelementptr [$OUTPUTS$ x %entry], ptr @outputs, i64 0, i64 %i
+  %h = load ptr, ptr %e
+  %there = icmp ne ptr %h, null
+  %b_at = getelementptr %entry, ptr %e, i64 0, i32 1
+  %b = load i64, ptr %b_at
+  %d_at = getelementptr %entry, ptr %e, i64 0, i32 2
+  %d = load ptr, ptr %d_at
+  %from = ptrtoint ptr %d to i64
+  %offset = sub i64 %at, %from
+  %inside = icmp ult i64 %offset, %b
+  %here = and i1 %there, %inside
+  br i1 %here, label %yes, label %next
+next:
+  %i1 = add i64 %i, 1
+  br label %each
+yes:
+  ret i64 0
+no:
+  ret i64 %bytes
+}
+
 ; A program is about to hold an arena of `arena` bytes, and `beside` bytes that are not of the pool.
 define void @lamella_room(i64 %beside, i64 %arena) {
   %one = icmp ne i64 %arena, 0

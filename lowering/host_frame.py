@@ -46,6 +46,7 @@ EXTERNALS: dict[str, str] = {
     "lamella_empty": "ilppillpp",
     "lamella_empty_over": "iplppillpp",
     "lamella_room": "vll",
+    "lamella_not_recycled": "lpl",
     "lamella_arena": "ilpp",
     "lamella_arena_done": "vp",
     "lamella_slot": "ipllppip",

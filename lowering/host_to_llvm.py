@@ -37,6 +37,8 @@ from .host_frame import Frame, HostError
 from .host_gil import released
 from .host_tensors import Buffer, HostTensors
 from .host_together import Together
+from .memory_plan import passed
+from .storage import storage_bytes
 
 
 @dataclass(frozen=True)
@@ -166,8 +168,6 @@ class HostLowering(HostTensors):
         frame.otherwise(b.icmp("eq", code, b.constant(0, i32)), refused)
         with b.scope(refused, branch=True):
             b.ret(frame.null)
-        if not any(isinstance(op, host.ArenaOp) and op.device is None for op in block.ops):
-            self._make_room(0)
         for op in all_ops(block):
             if isinstance(op, host.ArenaOp) and op.device is None:
                 place = frame.words(1)
@@ -192,6 +192,8 @@ class HostLowering(HostTensors):
             frame.otherwise(b.icmp("eq", given, expected), wrong)
             with frame.aside(wrong):
                 frame.call("lamella_disagree", frame.self_, self.objects, self.n)
+        if not any(isinstance(op, host.ArenaOp) and op.device is None for op in block.ops):
+            self._make_room(0)
 
     def _release(self) -> None:
         frame = self.frame
@@ -230,8 +232,26 @@ class HostLowering(HostTensors):
         """What is kept to be recycled goes where the program, with its arena, takes too much beside it."""
         beside = self.program.attributes.get(host.BESIDE)
         known = beside.value.data if isinstance(beside, IntegerAttr) else 0
-        if known or not isinstance(arena, int) or arena >= RECYCLED:
-            self.frame.call("lamella_room", self.frame.b.constant(known, i64), self.frame.number(arena))
+        given = self._given_for_the_call()
+        if known or given or not isinstance(arena, int) or arena >= RECYCLED:
+            frame, b = self.frame, self.frame.b
+            held: SSAValue = b.constant(known, i64)
+            for buffer, bytes in given:
+                assert buffer.data is not None
+                held = b.add(held, frame.get("lamella_not_recycled", buffer.data, frame.number(bytes)))
+            frame.call("lamella_room", held, frame.number(arena))
+
+    def _given_for_the_call(self) -> list[tuple[Buffer, Dim]]:
+        """Large arguments that are there for the call, as gradients are: what the program holds at its beginning counts
+        those of its own graphs that are recycled, and of others nobody has told.
+        """
+        found: list[tuple[Buffer, Dim]] = []
+        for value in passed(self.program.body.block):
+            type = cast(TensorType, value.type)
+            bytes = storage_bytes(type)
+            if type.device == "cpu" and not (isinstance(bytes, int) and bytes < RECYCLED) and self.frame.knows(bytes):
+                found.append((self.buffers[value], bytes))
+        return found
 
     def _lend(self, op: host.LendOp) -> None:
         buffer = self.buffers[op.source]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 from .arena_plan import ALIGNMENT, Plan, Request, plan
@@ -24,11 +24,11 @@ MOST = 12
 
 @dataclass(frozen=True)
 class Lender:
-    """A result of `size` bytes that is written at step `first`, over the request numbered `over` if there is one."""
+    """A result of `size` bytes that is written at step `first`; it may be over one of the requests numbered `over`."""
 
     first: int
     size: int
-    over: int | None = None
+    over: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class Loans:
     """The step at which the tensor of each lender is made."""
     apart: frozenset[int] = frozenset()
     """The requests that have tensors of their own."""
+    over: Mapping[int, int] = field(default_factory=dict[int, int])
+    """For a lender that is written over a request, which."""
 
 
 def lend(
@@ -49,9 +51,10 @@ def lend(
     others: Sequence[Request],
     steps: int,
     hints: Mapping[str, int],
+    arena: bool = True,
 ) -> Loans:
     """The loans that lower the peak. `others` is the memory that is neither requested nor a lender's; of an argument
-    `first` is negative.
+    `first` is negative. Without `arena` it is the peak of what is alive, as though each buffer were a tensor.
     """
     loans = Loans({}, plan(requests, hints), tuple(lender.first for lender in lenders))
     sizes = [r.size for r in (*requests, *others)]
@@ -59,35 +62,41 @@ def lend(
         return loans
     profiles = around(others, steps)
 
-    def peaks(arena: Plan, made: Sequence[int]) -> list[int]:
-        assert isinstance(arena.size, int)
-        results = profile([(at, steps - 1, x.size) for at, x in zip(made, lenders, strict=True)], steps)
-        return [arena.size + max(map(int.__add__, alive, results)) for alive in profiles]
+    def peaks(planned: Plan, made: Sequence[int], places: Mapping[int, object]) -> list[int]:
+        made_spans = [(at, steps - 1, x.size) for at, x in zip(made, lenders, strict=True)]
+        if arena:
+            results = profile(made_spans, steps)
+            return [_int(planned) + max(map(int.__add__, alive, results)) for alive in profiles]
+        rest = [(r.first, r.last, _int(r)) for i, r in enumerate(requests) if i not in places]
+        return [max(map(int.__add__, alive, profile([*made_spans, *rest], steps))) for alive in profiles]
 
-    least = peaks(loans.arena, loans.made)
+    least = peaks(loans.arena, loans.made, {})
     for k in sorted(range(len(lenders)), key=lambda k: -lenders[k].size)[:MOST]:
-        lent = _borrowers(requests, lenders[k], loans.places)
-        if not lent:
-            continue
-        places = loans.places | {i: (k, offset) for i, offset in lent.items()}
-        rest = [i for i in range(len(requests)) if i not in places]
-        smaller = plan([requests[i] for i in rest], hints)
-        made = loans.made
-        earlier = (*made[:k], min(made[k], *(requests[i].first for i in lent)), *made[k + 1 :])
-        now = peaks(smaller, earlier)
-        if now != least and all(map(int.__le__, now, least)):
-            offsets = dict(zip(rest, smaller.offsets, strict=True))
-            arena = Plan(tuple(offsets.get(i, 0) for i in range(len(requests))), smaller.size)
-            loans, least = Loans(places, arena, earlier), now
+        before = loans
+        for over in [i for i in lenders[k].over if i not in before.places] or [None]:
+            lent = _borrowers(requests, lenders[k], over, before.places)
+            if not lent:
+                continue
+            places = before.places | {i: (k, offset) for i, offset in lent.items()}
+            rest = [i for i in range(len(requests)) if i not in places]
+            smaller = plan([requests[i] for i in rest], hints)
+            made = before.made
+            earlier = (*made[:k], min(made[k], *(requests[i].first for i in lent)), *made[k + 1 :])
+            now = peaks(smaller, earlier, places)
+            if now != least and all(map(int.__le__, now, least)):
+                offsets = dict(zip(rest, smaller.offsets, strict=True))
+                planned = Plan(tuple(offsets.get(i, 0) for i in range(len(requests))), smaller.size)
+                written = before.over if over is None else {**before.over, k: over}
+                loans, least = Loans(places, planned, earlier, over=written), now
     return loans
 
 
-def _borrowers(requests: Sequence[Request], lender: Lender, placed: Mapping[int, object]) -> dict[int, int]:
-    """Offsets in the lender of the requests that fit there before it is written, largest first."""
-    held: dict[int, int] = {}
-    if lender.over is not None and lender.over not in placed:
-        held[lender.over] = 0
-    end = requests[lender.over].first if held and lender.over is not None else lender.first
+def _borrowers(
+    requests: Sequence[Request], lender: Lender, over: int | None, placed: Mapping[int, object]
+) -> dict[int, int]:
+    """Offsets in the lender of the requests that fit there before it is written, largest first after `over`."""
+    held = {} if over is None else {over: 0}
+    end = lender.first if over is None else requests[over].first
     waiting = [i for i, r in enumerate(requests) if i not in placed and i not in held and r.last < end]
     by_offset = [(0, _padded(requests[i]), requests[i]) for i in held]
     for i in sorted(waiting, key=lambda i: (-_int(requests[i]), requests[i].first)):
@@ -123,9 +132,9 @@ def profile(spans: Sequence[tuple[int, int, int]], steps: int) -> list[int]:
     return found
 
 
-def _int(request: Request) -> int:
-    assert isinstance(request.size, int)
-    return request.size
+def _int(sized: Request | Plan) -> int:
+    assert isinstance(sized.size, int)
+    return sized.size
 
 
 def _padded(request: Request) -> int:

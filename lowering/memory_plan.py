@@ -6,13 +6,13 @@ arena of its device, over an operand that dies there where the kernel allows it,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, cast
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ..dialects import expr
+from ..dialects import expr, host
 from ..dialects.aten import AtenOp
 from ..dialects.expr import Dim
 from ..dialects.loop import KernelOp, LaunchOp
@@ -23,7 +23,7 @@ from .buffer_lifetimes import Lifetimes, Memory
 from .in_place import may_overwrite, whole
 from .lent_memory import LARGE, Lender, Loans, lend
 from .out_variants import is_empty, out_variant
-from .own_memory import set_apart
+from .own_memory import placed
 from .storage import storage_bytes
 
 DONATED = "lamella.donated"
@@ -172,7 +172,7 @@ class MemoryPlan:
             arguments[memory] = argument
             self.counts["in place"] += 1
 
-    def _found_passed(self, arguments: Set[SSAValue]) -> dict[SSAValue, SSAValue]:
+    def _found_passed(self, arguments: Sequence[SSAValue]) -> dict[SSAValue, SSAValue]:
         may = {a for a in arguments if device_of(a) == "cpu"}
         left = {m for m in self.lifetimes.memories if m.value in may and not m.returned and not m.kept}
         found: dict[SSAValue, SSAValue] = {}
@@ -215,11 +215,11 @@ class MemoryPlan:
         results = [m for m in self.lifetimes.memories if self._may_lend(m) and device_of(m.value) == device]
         last = {chain[-1]: i for i, chain in enumerate(chains)}
         lenders: list[Lender] = []
-        operands: list[int] = []
+        operands: list[dict[int, int]] = []
         for m in results:
-            before, operand = self._overwrites(m, last.keys())
-            lenders.append(Lender(m.first, cast(int, _size(m)), None if before is None else last[before]))
-            operands.append(operand)
+            over = {last[before]: operand for before, operand in self._may_take_over(m, last.keys())}
+            lenders.append(Lender(m.first, cast(int, _size(m)), tuple(over)))
+            operands.append(over)
         apart = {*results, *(m for chain in chains for m in chain)}
         here = [m for m in self.lifetimes.memories if device_of(m.value) == device and m not in apart]
         end = len(self.lifetimes.steps) - 1
@@ -228,14 +228,13 @@ class MemoryPlan:
             else Request(m.first, end if m.returned else m.last, _size(m))
             for m in here if m.value not in self.written  # that is where it is written
         ]  # fmt: skip
-        loans = lend(requests, lenders, others, end + 1, self.hints)
-        if self.outer is None:
-            loans = set_apart(requests, lenders, others, end + 1, self.hints, loans)
+        place = placed if self.outer is None else lend
+        loans = place(requests, lenders, others, end + 1, self.hints)
         for i, (k, offset) in loans.places.items():
             self.slots |= {m: offset for m in chains[i]}
             self.lenders |= {m: results[k] for m in chains[i]}
-            if lenders[k].over == i:
-                self.over[results[k].value] = operands[k]
+            if loans.over.get(k) == i:
+                self.over[results[k].value] = operands[k][i]
                 self.counts["in place"] += 1
         self.counts["lent"] += len(loans.places)
         self.counts["apart"] += len(loans.apart)
@@ -283,13 +282,17 @@ class MemoryPlan:
         return chains
 
     def _overwrites(self, memory: Memory, planned: Set[Memory]) -> tuple[Memory | None, int]:
-        """The memory of an input that this result of a launch may take over, and the number of the input.
+        """The first of these, or nothing."""
+        return next(self._may_take_over(memory, planned), (None, 0))
+
+    def _may_take_over(self, memory: Memory, planned: Set[Memory]) -> Iterator[tuple[Memory, int]]:
+        """The memories of inputs that this result of a launch may take over, and the numbers of the inputs.
 
         The input dies there, and the kernel allows it.
         """
         op = memory.value.owner
         if not isinstance(op, LaunchOp):
-            return None, 0
+            return
         out = list(op.res).index(cast(Any, memory.value))
         size = _size(memory)
         for i, operand in enumerate(op.args):
@@ -301,8 +304,7 @@ class MemoryPlan:
             if before.used_by_others(memory.first, op):
                 continue
             if _size(before) == size and self._may_overwrite(op, i, out, before):
-                return before, i
-        return None, 0
+                yield before, i
 
     def _may_overwrite(self, op: LaunchOp, operand: int, out: int, memory: Memory) -> bool:
         """Whether the launch reads `memory` through that operand only, and may write the result over it."""
@@ -337,20 +339,20 @@ def _size(memory: Memory) -> Dim:
 
 def donated(block: Block) -> set[SSAValue]:
     """The arguments of a function that may be written over, of its body; a region has none."""
-    return _marked(block, DONATED)
+    return set(_marked(block, DONATED))
 
 
-def passed(block: Block) -> set[SSAValue]:
+def passed(block: Block) -> list[SSAValue]:
     """Those that may be written over where nobody else holds them."""
     return _marked(block, PASSED)
 
 
-def _marked(block: Block, attribute: str) -> set[SSAValue]:
+def _marked(block: Block, attribute: str) -> list[SSAValue]:
     function = block.parent_op()
-    if not isinstance(function, FuncOp) or function.arg_attrs is None:
-        return set()
+    if not isinstance(function, (FuncOp, host.FuncOp)) or function.arg_attrs is None:
+        return []
     marked = (a for a, t in zip(block.args, function.arg_attrs.data, strict=False) if attribute in t.data)
-    return {a for a in marked if isinstance(a.type, TensorType)}
+    return [a for a in marked if isinstance(a.type, TensorType)]
 
 
 def device_of(value: SSAValue) -> str:

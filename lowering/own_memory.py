@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from .arena_plan import Plan, Request, plan
-from .lent_memory import Lender, Loans, around, profile
+from .lent_memory import Lender, Loans, around, lend, profile
 
 LARGE = 1 << 20
 """Bytes from which on a buffer is worth an allocation."""
@@ -23,6 +23,24 @@ WORTH = 64
 """The part of the peak, without what is there all the time, by which it must become lower."""
 
 
+def placed(
+    requests: Sequence[Request],
+    lenders: Sequence[Lender],
+    others: Sequence[Request],
+    steps: int,
+    hints: Mapping[str, int],
+) -> Loans:
+    """Loans, and requests apart, that lower the peak. A loan may pay only where something else is apart, as where a
+    result is written over the largest buffer, and another as large would keep the arena large.
+    """
+    given = (requests, lenders, others, steps, hints)
+    found, peaks = set_apart(*given, lend(*given))
+    if not peaks or not any(lender.over and lender.size >= LARGE for lender in lenders):
+        return found
+    other, its = set_apart(*given, lend(*given, arena=False))
+    return other if peaks[0] - its[0] >= LARGE and its[1] <= peaks[1] else found
+
+
 def set_apart(
     requests: Sequence[Request],
     lenders: Sequence[Lender],
@@ -30,11 +48,13 @@ def set_apart(
     steps: int,
     hints: Mapping[str, int],
     loans: Loans,
-) -> Loans:
-    """`loans` with the requests that are better tensors of their own; the arguments are those of `lend`."""
+) -> tuple[Loans, list[int]]:
+    """`loans` with the requests that are better tensors of their own, and the peaks where arguments go after their last
+    use and where they stay, none with symbolic sizes. The arguments are those of `lend`.
+    """
     sizes = [r.size for r in (*requests, *others)]
     if not all(isinstance(size, int) for size in sizes) or not isinstance(loans.arena.size, int):
-        return loans
+        return loans, []
     spans = [(r.first, r.last, int(r.size)) for r in requests]
     results = profile([(at, steps - 1, x.size) for at, x in zip(loans.made, lenders, strict=True)], steps)
     given, held = ([*map(int.__add__, alive, results)] for alive in around(others, steps))
@@ -57,13 +77,13 @@ def set_apart(
     total = [*map(int.__add__, given, alive)]
     worth = (least[0] - min(given)) // WORTH
     if loans.arena.size < worth or least[0] - max(total) < worth:
-        return best
+        return best, least
     for most, size in ((alive[total.index(max(total))], LARGE), (0, LARGE), (0, SMALLER)):
         apart = _above(most, [i for i in planned if spans[i][2] >= size], spans, alive)
         found, peaks = tried(apart)
         if least[0] - peaks[0] >= worth and peaks[1] <= least[1]:
             best, least = found, peaks
-    return best
+    return best, least
 
 
 def _above(

@@ -243,6 +243,26 @@ def test_what_calls_make_counts(twice: NativeGraph, beside: NativeGraph) -> None
     assert recycled_bytes() == 16 * N and torch.equal(held, value) and torch.equal(again, torch.zeros(2 * N))
 
 
+def test_what_is_given_for_the_call_counts(twice: NativeGraph) -> None:
+    """A gradient that torch has made is as memory that the call takes, and one of the pool is counted there."""
+    module = parse_module(
+        """
+        func.func @main(%x: !sym.t<[1048576], f32> {lamella.passed}) -> !sym.t<[], f32> {
+          %y = aten.sum(%x) : (!sym.t<[1048576], f32>) -> !sym.t<[], f32>
+          func.return %y : !sym.t<[], f32>
+        }
+        """
+    )
+    run_passes(module, "bufferize,kernel-to-llvm,host-to-llvm")
+    total = native(module, CpuTarget.host())
+    held = [twice([torch.ones(4 * N)])[0] for _ in range(2)]
+    assert total(held[1:])[0] == 8 * N and recycled_bytes() == 32 * N  # 8 MiB in use at once
+    del held[0]
+    assert total(held[:])[0] == 8 * N and recycled_bytes() == 32 * N  # 4 MiB, and 4 MiB idle
+    assert total([torch.ones(4 * N)])[0] == 4 * N and recycled_bytes() == 16 * N  # 4 MiB more: what is idle goes
+    assert torch.equal(held[0], torch.full((4 * N,), 2.0))
+
+
 @pytest.mark.parametrize("hold", [lambda y: y, lambda y: y[5:], lambda y: y.numpy(), lambda y: y.untyped_storage()])
 def test_what_is_held_stays_where_room_is_made(twice: NativeGraph, beside: NativeGraph, hold: object) -> None:
     (y,) = twice([torch.ones(N)])

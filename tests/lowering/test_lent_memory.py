@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lamella.lowering.arena_plan import Request, plan
 from lamella.lowering.lent_memory import Lender, Loans, lend
-from lamella.lowering.own_memory import set_apart
+from lamella.lowering.own_memory import placed, set_apart
 
 STEPS = 20
 SIZES = (64, 128, 192, 512, 640, 1000, 4096)
@@ -30,14 +30,14 @@ def peak(arena: int, made: list[tuple[int, int]], others: list[Request]) -> int:
 
 @given(spans(10), st.lists(st.tuples(st.integers(1, STEPS - 1), st.sampled_from(SIZES)), max_size=4), spans(4))
 def test_loans(asked: list[Request], results: list[tuple[int, int]], others: list[Request]) -> None:
-    ends = {(r.last, r.size): i for i, r in enumerate(asked)}
-    lenders = [Lender(first, size, ends.get((first, size))) for first, size in results]
+    ends = [[i for i, r in enumerate(asked) if (r.last, r.size) == made] for made in results]
+    lenders = [Lender(*made, tuple(over)) for made, over in zip(results, ends, strict=True)]
     found = lend(asked, lenders, others, STEPS, {})
     made = [first for first, _ in results]
     for i, (k, offset) in found.places.items():
         lender = lenders[k]
         assert offset % 64 == 0 and 0 <= offset <= lender.size - int(asked[i].size)
-        assert asked[i].last < lender.first or (lender.over == i and offset == 0)
+        assert asked[i].last < lender.first or (found.over.get(k) == i in lender.over and offset == 0)
         made[k] = min(made[k], asked[i].first)
     _apart(found, asked)
     after = list(zip(made, (x.size for x in lenders), strict=True))
@@ -50,7 +50,7 @@ def test_own_tensors(asked: list[Request], results: list[tuple[int, int]], other
     given = [replace(r, size=int(r.size) << 14) for r in others]
     lenders = [Lender(first, size << 14) for first, size in results]
     loans = lend(asked, lenders, given, STEPS, {})
-    found = set_apart(asked, lenders, given, STEPS, {}, loans)
+    found, _ = set_apart(asked, lenders, given, STEPS, {}, loans)
     assert found.places == loans.places and not found.apart & set(found.places)
     _apart(found, asked)
     made = [(at, x.size) for at, x in zip(loans.made, lenders, strict=True)]
@@ -74,6 +74,24 @@ def test_a_result_at_the_end_holds_what_came_before() -> None:
     found = lend(asked, [Lender(3, 8192)], [], 5, {})
     assert set(found.places) == {0, 1}
     assert found.arena.size == 1024
+
+
+def test_a_result_lies_over_what_it_reads_that_is_there_longest() -> None:
+    """Over the second operand of two: the first is made just before, when nothing else is there any more."""
+    asked = [Request(3, 4, 1 << 20), Request(1, 4, 1 << 20), Request(1, 2, 2 << 20)]
+    found = lend(asked, [Lender(4, 1 << 20, (0, 1))], [], 6, {})
+    assert found.over == {0: 1} and found.places == {1: (0, 0)}
+    assert found.arena.size == 2 << 20
+
+
+def test_a_loan_that_pays_with_another_apart() -> None:
+    """A result over the larger of two large buffers: the arena would be as large for the other, were it not apart."""
+    asked = [Request(2, 7, 8 << 20), Request(6, 7, 8 << 20), Request(1, 1, 64)]
+    given = (asked, [Lender(7, 8 << 20, (0, 1))], [Request(0, 2, 9 << 20)], 9, {})
+    assert not lend(*given).places
+    found = placed(*given)
+    assert found.over == {0: 0} and found.places == {0: (0, 0), 2: (0, 0)}
+    assert found.apart == {1} and found.arena.size == 0
 
 
 def test_none_where_the_result_would_be_there_too_early() -> None:
