@@ -109,6 +109,7 @@ declare i64 @llvm.abs.i64(i64, i1)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare void @Py_DecRef(ptr)
 declare void @lamella_raise()
+declare i32 @lamella_no_memory(i64, ptr, ptr, i32, i32, i32)
 declare i32 @aoti_torch_create_cuda_guard(i32, ptr)
 declare i32 @aoti_torch_cuda_guard_set_index(ptr, i32)
 declare i32 @aoti_torch_delete_cuda_guard(ptr)
@@ -223,13 +224,22 @@ define i32 @lamella_cuda_empty(i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i3
   %r0 = call i32 @aoti_torch_empty_strided(
     i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i32 1, i32 %device, ptr %owned)
   %r0_ok = icmp eq i32 %r0, 0
-  br i1 %r0_ok, label %pointer, label %fail
+  br i1 %r0_ok, label %pointer, label %ask
+ask:
+  store ptr null, ptr %owned
+  %no = call i32 @lamella_no_memory(i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i32 1, i32 %device)
+  %raised = icmp ne i32 %no, 0
+  br i1 %raised, label %fail, label %again
+again:
+  %r2 = call i32 @aoti_torch_empty_strided(
+    i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i32 1, i32 %device, ptr %owned)
+  %r2_ok = icmp eq i32 %r2, 0
+  br i1 %r2_ok, label %pointer, label %fail
 pointer:
   %t = load ptr, ptr %owned
   %r1 = call i32 @aoti_torch_get_data_ptr(ptr %t, ptr %data)
   ret i32 0
 fail:
-  store ptr null, ptr %owned
   call void @lamella_raise()
   ret i32 1
 }

@@ -136,7 +136,7 @@ new_one:
   %at_least = select i1 %few, i64 64, i64 %bytes
   store i64 %at_least, ptr %size
   store i64 1, ptr %stride
-  %r = call i32 @aoti_torch_empty_strided(i64 1, ptr %size, ptr %stride, i32 0, i32 0, i32 0, ptr %owned)
+  %r = call i32 @new(i64 1, ptr %size, ptr %stride, i32 0, i32 0, i32 0, ptr %owned)
   %bad = icmp ne i32 %r, 0
   br i1 %bad, label %fail, label %pointer
 pointer:

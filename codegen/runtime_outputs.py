@@ -291,7 +291,7 @@ grow:
   call void @make_room(i64 %bytes, i64 %beside, ptr null)
   store i64 %bytes, ptr %size
   store i64 1, ptr %stride
-  %r1 = call i32 @aoti_torch_empty_strided(i64 1, ptr %size, ptr %stride, i32 0, i32 0, i32 0, ptr %base)
+  %r1 = call i32 @new(i64 1, ptr %size, ptr %stride, i32 0, i32 0, i32 0, ptr %base)
   %r1_bad = icmp ne i32 %r1, 0
   br i1 %r1_bad, label %fail, label %room
 room:
@@ -344,7 +344,7 @@ around:
   call void @make_room(i64 0, i64 %beside, ptr null)
   br label %pointer
 plain:
-  %r4 = call i32 @aoti_torch_empty_strided(i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i32 0, i32 0, ptr %owned)
+  %r4 = call i32 @new(i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i32 0, i32 0, ptr %owned)
   %r4_bad = icmp ne i32 %r4, 0
   br i1 %r4_bad, label %fail, label %pointer
 pointer:

@@ -173,7 +173,7 @@ one:
   %i1 = add i64 %i, 1
   br label %each
 make:
-  %r = call i32 @aoti_torch_empty_strided(
+  %r = call i32 @new(
     i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, i32 %type, i32 %index, ptr %new)
   %r_bad = icmp ne i32 %r, 0
   br i1 %r_bad, label %fail, label %view

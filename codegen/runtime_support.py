@@ -35,6 +35,7 @@ from .errors import CodegenError
 from .heap import keep_heap
 from .imports import IMPORTS
 from .jit import LoadedObject, load_object
+from .runtime_memory import allocate_again
 from .target import CpuTarget
 
 SYMBOLS = (
@@ -44,7 +45,7 @@ SYMBOLS = (
     *("lamella_grad_off", "lamella_grad_restore", "lamella_one_thread", "lamella_threads_restore", "lamella_scalar"),
     *("lamella_disagree", "lamella_release", "lamella_retake", "lamella_detached"),
     *("lamella_recycle_limits", "lamella_recycle_clear", "lamella_recycle_bytes", "lamella_room"),
-    *("lamella_not_recycled", "lamella_together", "lamella_unobserved", "lamella_cuda_tensors"),
+    *("lamella_no_memory", "lamella_not_recycled", "lamella_together", "lamella_unobserved", "lamella_cuda_tensors"),
 )
 
 
@@ -259,6 +260,7 @@ def _load_support() -> LoadedObject:
         "lamella_tensor_type": id(torch.Tensor),
         "lamella_parameter_type": id(torch.nn.Parameter),
         "lamella_what": _what(),
+        "lamella_allocate_again": id(allocate_again),
         "lamella_inference": _exported("libc10.so", "_ZN3c1013InferenceMode10is_enabledEv"),
         "lamella_modes": _exported("libc10.so", "_ZN3c104impl20TorchDispatchModeTLS9stack_lenEv"),
         "lamella_trace": _exported("libtorch_cpu.so", "_ZN5torch3jit6tracer15getTracingStateEv"),
@@ -319,9 +321,10 @@ DECLARATIONS = r"""
 @lamella_tensor_type = external global i8
 @lamella_parameter_type = external global i8
 @lamella_deleter = external global i8
+@lamella_allocate_again = external global i8
 @PyList_Type = external global i8
 @PyExc_RuntimeError = external global ptr
-@unknown = private constant [31 x i8] c"a call failed without an error\00"
+@unknown = private constant [60 x i8] c"a call of torch failed; what it wrote to stderr may say why\00"
 @detach_name = private constant [7 x i8] c"detach\00"
 @short = private constant [37 x i8] c"an operator returned too few results\00"
 @missing = private constant [22 x i8] c"%U returned no tensor\00"
@@ -347,6 +350,7 @@ declare void @PyErr_SetString(ptr, ptr)
 declare void @PyErr_SetObject(ptr, ptr)
 declare ptr @PyTuple_GetItem(ptr, i64)
 declare ptr @PyObject_CallMethod(ptr, ptr, ptr, ...)
+declare ptr @PyObject_CallFunction(ptr, ptr, ...)
 declare i64 @PyTuple_Size(ptr)
 declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)

@@ -263,6 +263,36 @@ def test_what_is_given_for_the_call_counts(twice: NativeGraph) -> None:
     assert torch.equal(held[0], torch.full((4 * N,), 2.0))
 
 
+def outer(x: torch.Tensor) -> torch.Tensor:
+    return (x[:, None] + x[None, :]).exp()
+
+
+def test_no_memory() -> None:
+    """The error is eager's, in every version of torch, what was idle has gone, and the program goes on."""
+    program = torch.compile(outer, backend="lamella", dynamic=True)
+    program(torch.randn(1024))
+    assert recycled_bytes() == 4 << 20
+    large = torch.randn(1 << 23)  # more than there are addresses
+    with pytest.raises(RuntimeError) as expected:
+        outer(large)
+    with pytest.raises(type(expected.value), match="can't allocate memory: you tried to allocate 281474976710656 bytes"):
+        program(large)
+    assert recycled_bytes() == 0
+    assert program(torch.zeros(5)).sum() == 25
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("mode", [None, "reduce-overhead"])
+def test_no_memory_on_the_gpu(mode: str | None) -> None:
+    program = torch.compile(outer, backend="lamella", dynamic=True, mode=mode)
+    for _ in range(3):
+        program(torch.randn(64, device="cuda"))
+    for n in (1 << 19, 1 << 22):
+        with pytest.raises(torch.OutOfMemoryError):
+            program(torch.zeros(n, device="cuda"))
+    assert program(torch.zeros(5, device="cuda")).sum() == 25
+
+
 @pytest.mark.parametrize("hold", [lambda y: y, lambda y: y[5:], lambda y: y.numpy(), lambda y: y.untyped_storage()])
 def test_what_is_held_stays_where_room_is_made(twice: NativeGraph, beside: NativeGraph, hold: object) -> None:
     (y,) = twice([torch.ones(N)])
