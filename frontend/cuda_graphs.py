@@ -60,7 +60,9 @@ COPIED = 1.5e11
 """Bytes of results that it may copy for each second that the GPU takes for a call: that takes a tenth of it."""
 
 KEPT = 1 << 20
-"""Bytes that its forward may keep for a backward, for each launch: a backward frees none of a recording's memory."""
+"""Bytes that its forward may keep for a backward, or a backward its gradients, for each launch: these stay taken, where
+else a backward frees what was kept, and gradients come to lie there.
+"""
 
 LENT = 1 << 20
 """Bytes of a forward's result from which on it is given as it is, if nobody has it any more at the next call. Of what
@@ -247,15 +249,18 @@ class GraphedCall:
             known.late += launching >= SHARE * known.span
         known.watched += 1
         if known.watched == 1 and self._keeps(known, results) > KEPT * self.launches:
-            self._give_up(known, "what its backward gets would stay taken, where else the backward frees it")
+            what = "its gradients" if self.arguments.kind == "backward" else "what its backward gets"
+            self._give_up(known, f"{what} would stay taken, where else the memory is free for a part of the step")
         elif known.watched > 4 * WATCHED and known.late < WATCHED:
             known.begin_again()
         return results
 
     def _keeps(self, known: _Sizes, results: Sequence[Any]) -> int:
-        """Bytes that a forward has made for its backward."""
-        given = {address for addresses in known.seen.values() for address in addresses}
-        kept = {r.data_ptr(): r.nbytes for i in self.arguments.kept if isinstance(r := results[i], torch.Tensor)}
+        """Bytes that a forward has made for its backward, or a backward for its gradients."""
+        backward = self.arguments.kind == "backward"
+        given = {address for addresses in known.seen.values() for address in addresses if not backward}
+        which = range(len(results)) if backward else self.arguments.kept
+        kept = {r.data_ptr(): r.nbytes for i in which if isinstance(r := results[i], torch.Tensor)}
         return sum(nbytes for address, nbytes in kept.items() if address not in given)
 
     # Recordings

@@ -87,9 +87,10 @@ def test_training_that_nobody_asked_for() -> None:
     assert step.forward.given_up and not step.backward.given_up
 
 
-def test_memory_that_a_backward_would_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A forward that keeps much for its launches is recorded where somebody has asked for it only."""
-    monkeypatch.setattr(cuda_graphs, "KEPT", 6)  # of nine launches, and the forward keeps 60 bytes
+@pytest.mark.parametrize(("most", "gradients"), [(6, False), (5, True)])
+def test_memory_that_would_stay_taken(monkeypatch: pytest.MonkeyPatch, most: int, gradients: bool) -> None:
+    """What keeps much for its launches, or gives large gradients, is recorded where somebody has asked for it only."""
+    monkeypatch.setattr(cuda_graphs, "KEPT", most)  # of nine launches: the forward keeps 60 bytes, gradients have 48
     for asked in (False, True):
         step, x = Training(asked), torch.randn(5, 4)
         for _ in range(2 * WATCHED + 2):
@@ -97,9 +98,13 @@ def test_memory_that_a_backward_would_free(monkeypatch: pytest.MonkeyPatch) -> N
             step(x).backward()
             torch.testing.assert_close(step.w.grad, step.wanted(x))
         assert step.forward.given_up is not asked and bool(step.replayed[0]) is asked
+        assert step.backward.given_up is (gradients and not asked)
         if not asked:
+            said = " would stay taken, where else the memory is free for a part of the step"
             (known,) = step.forward.sizes.values()
-            assert known.reason == "what its backward gets would stay taken, where else the backward frees it"
+            assert known.reason == "what its backward gets" + said
+            (known,) = step.backward.sizes.values()
+            assert known.reason == ("its gradients" + said if gradients else "")
 
 
 def test_a_large_result_of_a_forward() -> None:
