@@ -25,12 +25,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         from .run import main as run
 
         return run(argv[1:])
-    if not argv or "-h" in argv or "--help" in argv:
-        print(_parser().format_help(), end="")
-        return 0
 
     def run() -> int:
-        arguments = _parser().parse_args(argv)
+        try:
+            arguments = _parser().parse_args(argv or ["--help"])
+        except SystemExit:  # help has been shown; an error is raised as a LamellaError
+            return 0
         return _target() if arguments.command == "target" else _cache(arguments.action)
 
     return boundary("lamella", run, sys.stdout, sys.stderr, debug=False)
@@ -41,8 +41,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("opt", help="run passes over a module (lamella-opt)", add_help=False)
     commands.add_parser("run", help="execute a module (lamella-run)", add_help=False)
-    cache = commands.add_parser("cache", help="the cache on disk")
-    cache.add_argument("action", choices=tuple(_ACTIONS), nargs="?", default="show")
+    about = "The cache on disk: the folder that LAMELLA_CACHE_DIR names, else one under ~/.cache."
+    cache = commands.add_parser("cache", help="the cache on disk", description=about)
+    actions = "show: entries and bytes of each kind; verify: remove what is damaged; clear: remove all (default: show)"
+    cache.add_argument("action", choices=tuple(_ACTIONS), nargs="?", default="show", help=actions)
     commands.add_parser("target", help="what is known of this machine")
     return parser
 
