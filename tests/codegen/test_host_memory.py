@@ -275,7 +275,9 @@ def test_no_memory() -> None:
     large = torch.randn(1 << 23)  # more than there are addresses
     with pytest.raises(RuntimeError) as expected:
         outer(large)
-    with pytest.raises(type(expected.value), match="can't allocate memory: you tried to allocate 281474976710656 bytes"):
+    with pytest.raises(
+        type(expected.value), match="can't allocate memory: you tried to allocate 281474976710656 bytes"
+    ):
         program(large)
     assert recycled_bytes() == 0
     assert program(torch.zeros(5)).sum() == 25
