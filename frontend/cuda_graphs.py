@@ -257,9 +257,10 @@ class GraphedCall:
 
     def _keeps(self, known: _Sizes, results: Sequence[Any]) -> int:
         """Bytes that a forward has made for its backward, or a backward for its gradients."""
-        backward = self.arguments.kind == "backward"
-        given = {address for addresses in known.seen.values() for address in addresses if not backward}
-        which = range(len(results)) if backward else self.arguments.kept
+        if self.arguments.kind == "backward":  # these lie where something has gone that was given
+            which, given = range(len(results)), set[int]()
+        else:
+            which, given = self.arguments.kept, {a for addresses in known.seen.values() for a in addresses}
         kept = {r.data_ptr(): r.nbytes for i in which if isinstance(r := results[i], torch.Tensor)}
         return sum(nbytes for address, nbytes in kept.items() if address not in given)
 

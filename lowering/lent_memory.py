@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from .arena_plan import ALIGNMENT, Plan, Request, plan
@@ -62,13 +62,20 @@ def lend(
         return loans
     profiles = around(others, steps)
 
+    def arranged(places: Mapping[int, object]) -> Plan:
+        rest = [i for i in range(len(requests)) if i not in places]
+        smaller = plan([requests[i] for i in rest], hints)
+        offsets = dict(zip(rest, smaller.offsets, strict=True))
+        return Plan(tuple(offsets.get(i, 0) for i in range(len(requests))), smaller.size)
+
     def peaks(planned: Plan, made: Sequence[int], places: Mapping[int, object]) -> list[int]:
         made_spans = [(at, steps - 1, x.size) for at, x in zip(made, lenders, strict=True)]
         if arena:
             results = profile(made_spans, steps)
             return [_int(planned) + max(map(int.__add__, alive, results)) for alive in profiles]
         rest = [(r.first, r.last, _int(r)) for i, r in enumerate(requests) if i not in places]
-        return [max(map(int.__add__, alive, profile([*made_spans, *rest], steps))) for alive in profiles]
+        results = profile([*made_spans, *rest], steps)
+        return [max(map(int.__add__, alive, results)) for alive in profiles]
 
     least = peaks(loans.arena, loans.made, {})
     for k in sorted(range(len(lenders)), key=lambda k: -lenders[k].size)[:MOST]:
@@ -78,17 +85,14 @@ def lend(
             if not lent:
                 continue
             places = before.places | {i: (k, offset) for i, offset in lent.items()}
-            rest = [i for i in range(len(requests)) if i not in places]
-            smaller = plan([requests[i] for i in rest], hints)
             made = before.made
             earlier = (*made[:k], min(made[k], *(requests[i].first for i in lent)), *made[k + 1 :])
-            now = peaks(smaller, earlier, places)
+            planned = arranged(places) if arena else before.arena
+            now = peaks(planned, earlier, places)
             if now != least and all(map(int.__le__, now, least)):
-                offsets = dict(zip(rest, smaller.offsets, strict=True))
-                planned = Plan(tuple(offsets.get(i, 0) for i in range(len(requests))), smaller.size)
                 written = before.over if over is None else {**before.over, k: over}
                 loans, least = Loans(places, planned, earlier, over=written), now
-    return loans
+    return loans if arena else replace(loans, arena=arranged(loans.places))
 
 
 def _borrowers(
