@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
@@ -57,6 +57,10 @@ def _copies_or_all(a: Attribute, dims: Collection[str]) -> bool:
     return isinstance(a, UnitAttr) or _integer(1, MOST_COPIES)(a, dims)
 
 
+def _are_two_names(a: Attribute, dims: Collection[str]) -> bool:
+    return isinstance(a, ArrayAttr) and len(a.data) == 2 and all(isinstance(n, StringAttr) for n in a.data)
+
+
 SCHEDULE: Mapping[str, tuple[Holds, str]] = {
     "grain": (_number_or_expression, "an integer, or one expression"),
     "sides": (_integer(1, 8), "an integer from 1 to 8"),
@@ -64,6 +68,7 @@ SCHEDULE: Mapping[str, tuple[Holds, str]] = {
     "lanes": (_power(MOST_LANES), f"a power of two up to {MOST_LANES}"),
     "unroll": (_copies_or_all, f"an integer from 1 to {MOST_COPIES}, or no value"),
     "transpose": (_power(MOST_LANES), f"a power of two up to {MOST_LANES}"),
+    "split": (_are_two_names, "the names of the dims along which vectors of two factors lie"),
     "prefetch": (_number_or_expression, "an integer, or one expression"),
     "level": (_integer(1, 3), "an integer from 1 to 3"),
     "tile": (_is_tile, f"powers of two for its dims, together up to {MOST_ELEMENTS}"),

@@ -38,6 +38,7 @@ from .kernel_loops import ForLoop, Value
 from .kernel_pack import PackLoop
 from .kernel_pairs import sums_of
 from .kernel_sort import Sorter
+from .kernel_split import SplitLoop
 from .kernel_store import store
 from .kernel_transpose import TransposeLoop
 from .lanes import Lanes
@@ -88,6 +89,8 @@ class KernelBody:
         self.scans: dict[ScanOp | SortOp, list[SSAValue]] = {}
         self.has_nontemporal = False
         self.rows_ahead: dict[LoadOp, Num] = {}
+        self.rooms: dict[ForOp, SSAValue] = {}
+        """Memory of loops that pack factors on their own."""
 
     # ------------------------------------------------------------------------------------------------------- ops
 
@@ -318,6 +321,9 @@ class KernelBody:
         blocks = op.attributes.get("transpose")
         if isinstance(blocks, IntegerAttr) and self.lanes is None:
             TransposeLoop(self, op, cast("IntegerAttr[IntegerType]", blocks).value.data).run()
+            return
+        if op in self.rooms:
+            SplitLoop(self, op, self.rooms[op]).run()
             return
         if self.lanes is None and (sums := sums_of(op, self.target)) is not None:
             (PackLoop if "pack" in op.attributes else sums)(self, op).run()

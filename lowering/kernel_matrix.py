@@ -9,6 +9,7 @@ Source: Intel Architecture Instruction Set Extensions Programming Reference, cha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects import arith
@@ -20,7 +21,7 @@ from ..dialects.expr import Dim
 from ..dialects.loop import ForOp, LoadOp, StoreOp
 from ..dialects.tensor import TensorType
 from .address import evaluate
-from .llvm_builder import Num
+from .llvm_builder import FunctionBuilder, Num
 from .llvm_properties import memory_access
 from .memory_to_llvm import Element
 from .schedule_access import stride
@@ -38,7 +39,7 @@ BYTES = 64
 INNER = 256
 """Points of the inner dim after which the next columns come: what a strip of rows has there stays in the L1 cache."""
 
-_A, _B = (4, 5), (6, 7)
+_FACTORS = ((4, 5), (6, 7))
 _SUMS = ((0, 1), (2, 3))
 
 
@@ -70,6 +71,53 @@ def packed_of(op: ForOp) -> TensorType | None:
 _EXTENDED = (arith.ExtSIOp, arith.ExtUIOp)
 
 
+class Tiles:
+    """The registers of matrix units: four tiles of sums, two of rows and two of columns of the factors."""
+
+    def __init__(self, b: FunctionBuilder) -> None:
+        self.b = b
+
+    def configure(self, rows: Sequence[int] = (16,) * 8) -> None:
+        """Get the permission, and say how many rows of 64 bytes each tile has."""
+        b = self.b
+        b.call("syscall", [b.constant(n, i64) for n in TILE_PERMISSION], i64)
+        data = [0] * 64
+        data[0] = 1
+        for i, n in enumerate(rows):
+            data[16 + 2 * i], data[48 + i] = (BYTES, n) if n else (0, 0)
+        place = b.alloca(64)
+        b.at_entry(llvm_ext.StoreOp, (b.dense(data, i8), place), memory_access(64))
+        b.effect_intrinsic("x86.ldtilecfg", (place,))
+
+    def release(self) -> None:
+        self.b.effect_intrinsic("x86.tilerelease", ())
+
+    def zero(self, i: int, j: int) -> None:
+        """Sums of rows `i` and columns `j`."""
+        self._do("tilezero", _SUMS[i][j])
+
+    def load_sums(self, i: int, j: int, place: SSAValue, pitch: Num) -> None:
+        """`pitch` is in bytes."""
+        self._do("tileloadd64", _SUMS[i][j], place, pitch)
+
+    def store_sums(self, i: int, j: int, place: SSAValue, pitch: Num) -> None:
+        self._do("tilestored64", _SUMS[i][j], place, pitch)
+
+    def load_factor(self, side: int, i: int, place: SSAValue, pitch: Num) -> None:
+        """A tile of the left factor or of the right one (`side` 0 or 1)."""
+        self._do("tileloadd64", _FACTORS[side][i], place, pitch)
+
+    def multiply(self, product: str, i: int, j: int) -> None:
+        """Add to sums the product of rows `i` and columns `j`."""
+        tiles = [self.b.constant(n, i8) for n in (_SUMS[i][j], _FACTORS[0][i], _FACTORS[1][j])]
+        self.b.effect_intrinsic(f"x86.{product}", tiles)
+
+    def _do(self, name: str, tile: int, *operands: Any) -> None:
+        b = self.b
+        values = [b.constant(v, i64) if isinstance(v, int) else v for v in operands]
+        b.effect_intrinsic(f"x86.{name}", (b.constant(tile, i8), *values))
+
+
 class SumsLoop:
     """The loop over rows and columns of a block whose sums are made in tiles."""
 
@@ -97,12 +145,12 @@ class MatrixLoop(SumsLoop):
         signs = ["u" if isinstance(o, arith.ExtUIOp) else "s" for o in self.terms if isinstance(o, _EXTENDED)]
         self.product = f"tdpb{''.join(signs)}d" if signs else "tdpbf16ps"
         self.height = cast(int, self.rows.extent)
+        self.tiles = Tiles(self.b)
         self.heights = (16, 16) if self.height >= SIDE else (min(self.height, 16), max(self.height - 16, 0))
 
     def run(self) -> None:
         b, index = self.b, self.body.index
-        b.call("syscall", [b.constant(n, i64) for n in TILE_PERMISSION], i64)
-        b.effect_intrinsic("x86.ldtilecfg", (self._configuration(),))
+        self.tiles.configure([self.heights[0]] * 2 + [self.heights[1]] * 2 + [*self.heights] + [16] * 2)
         n_lo, n_hi = (evaluate(b, e, index) for e in (self.columns.lo, self.columns.hi))
         m_lo, k = (evaluate(b, e, index) for e in (self.rows.lo, self.r.hi))
 
@@ -121,7 +169,7 @@ class MatrixLoop(SumsLoop):
             return []
 
         b.loop(0, self.height, SIDE, [], strip)
-        b.effect_intrinsic("x86.tilerelease", ())
+        self.tiles.release()
 
     def _end(self, lo: Num, k: Num) -> Num:
         """Where a part of the inner dim ends."""
@@ -130,21 +178,9 @@ class MatrixLoop(SumsLoop):
             return min(hi, k)
         return b.select(b.icmp("slt", b.number(hi), b.number(k)), b.number(hi), b.number(k))
 
-    def _configuration(self) -> SSAValue:
-        """The 64 bytes that say how many rows of how many bytes each tile has."""
-        b = self.b
-        rows = [self.heights[0]] * 2 + [self.heights[1]] * 2 + [*self.heights] + [16] * 2
-        data = [0] * 64
-        data[0] = 1
-        for i, n in enumerate(rows):
-            data[16 + 2 * i], data[48 + i] = (64, n) if n else (0, 0)
-        place = b.alloca(64)
-        b.at_entry(llvm_ext.StoreOp, (b.dense(data, i8), place), memory_access(64))
-        return place
-
     def _tiles(self, row: Num, m: Num, n: Num, first: Num, lo: Num, hi: Num) -> list[SSAValue]:
         """Four tiles of sums over a part of the inner dim. `row` is that of the block, `first` its first column."""
-        b, index = self.b, self.body.index
+        b, index, tiles = self.b, self.body.index, self.tiles
         used = [(i, j) for i in (0, 1) if self.heights[i] for j in (0, 1)]
         index[self.rows.symbol], index[self.columns.symbol] = m, n
         pitch = evaluate(b, cast(Dim, stride(self.x, self.rows.symbol)), index)
@@ -163,36 +199,29 @@ class MatrixLoop(SumsLoop):
 
         for i, j in used:
             if lo == 0:
-                self._do("tilezero", _SUMS[i][j])
+                tiles.zero(i, j)
             else:
-                self._do("tileloadd64", _SUMS[i][j], *place(i, j))
+                tiles.load_sums(i, j, *place(i, j))
 
         def step(r: Num, _: Any) -> list[SSAValue]:
             index[self.r.symbol] = r
             x, w = address_of(self.body, self.x), b.gep(panel, b.index_mul(r, 16), element)
             for i in dict.fromkeys(i for i, _ in used):
                 at = b.gep(x, b.index_mul(pitch, 16 * i), element)
-                self._do("tileloadd64", _A[i], at, b.index_mul(pitch, size))
+                tiles.load_factor(0, i, at, b.index_mul(pitch, size))
             for j in (0, 1):
-                self._do("tileloadd64", _B[j], b.gep(w, b.index_mul(far, j), element), BYTES)
+                tiles.load_factor(1, j, b.gep(w, b.index_mul(far, j), element), BYTES)
             for i, j in used:
-                self._do(self.product, _SUMS[i][j], _A[i], _B[j])
+                tiles.multiply(self.product, i, j)
             del index[self.r.symbol]
             return []
 
         b.loop(lo, hi, BYTES // size, [], step)
         for i, j in used:
-            self._do("tilestored64", _SUMS[i][j], *place(i, j))
+            tiles.store_sums(i, j, *place(i, j))
         for d in (self.rows, self.columns):
             del index[d.symbol]
         return []
-
-    def _do(self, name: str, tile: int, *operands: Any) -> None:
-        """An intrinsic of tiles: these are numbers, as are steps that are known."""
-        b = self.b
-        constant = i8 if name == self.product else i64
-        values = [b.constant(v, constant) if isinstance(v, int) else v for v in operands]
-        b.effect_intrinsic(f"x86.{name}", (b.constant(tile, i8), *values))
 
 
 def address_of(body: KernelBody, load: LoadOp) -> SSAValue:

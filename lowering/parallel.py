@@ -33,11 +33,12 @@ from xdsl.ir import Attribute, Block, SSAValue
 from ..dialects import llvm_ext
 from ..dialects.expr import Dim
 from ..dialects.llvm_ext import PTR
-from ..dialects.loop import IndexAttr, KernelOp, LoadOp, LoopDim, ScratchOp, StoreOp, body_ops
+from ..dialects.loop import ForOp, IndexAttr, KernelOp, LoadOp, LoopDim, ScratchOp, StoreOp, body_ops
 from ..dialects.tensor import itemsize
 from .address import evaluate
 from .halves_apart import only_bf16
 from .kernel_body import KernelBody, Side
+from .kernel_split import packed_elements, split_of
 from .llvm_builder import FunctionBuilder, Num
 from .llvm_properties import address_of
 from .schedule_access import stride
@@ -133,7 +134,12 @@ def _body_function(kernel: KernelOp, target: Any, contract: bool) -> tuple[llvm.
     scratch = [op for op in body_ops(kernel.body) if isinstance(op, ScratchOp)]
     sides = cast("IntegerAttr[Any]", kernel.attributes.get("sides", IntegerAttr(1, i64))).value.data
     buffers = [body.pointers, *(dict(body.pointers) for _ in range(1, sides))]
+    splits = [(op, sizes) for op in body_ops(kernel.body) if isinstance(op, ForOp) and (sizes := split_of(op))]
     heap = [pointer for found in buffers for pointer in _scratch_buffers(body, scratch, found)]
+    for op, sizes in splits if target.has_amx else ():
+        b.location = op.location
+        body.rooms[op] = _on_heap(b, 2 * packed_elements(sizes[1]))
+        heap.append(body.rooms[op])
     for pointer in heap:
         _unless(b, b.icmp("ne", pointer, b.pure(llvm_ext.ZeroOp, (), PTR)), leave, NO_MEMORY)
     _grid(body, kernel, lo, hi, buffers)
@@ -165,11 +171,15 @@ def _scratch_buffers(body: KernelBody, ops: Sequence[ScratchOp], pointers: dict[
             room -= numel * size
             pointers[op.res] = b.alloca(max(numel * size, 1))
             continue
-        wanted = b.index_add(b.index_mul(evaluate(b, numel, body.index), size), 127)
-        rounded = b.binary(llvm.AndOp, b.number(wanted), b.constant(-64, i64))
-        heap.append(cast(SSAValue, b.call("aligned_alloc", (b.constant(64, i64), rounded), PTR)))
+        heap.append(_on_heap(b, b.index_mul(evaluate(b, numel, body.index), size)))
         pointers[op.res] = heap[-1]
     return heap
+
+
+def _on_heap(b: FunctionBuilder, size: Num) -> SSAValue:
+    """So many bytes, or null."""
+    rounded = b.binary(llvm.AndOp, b.number(b.index_add(size, 127)), b.constant(-64, i64))
+    return cast(SSAValue, b.call("aligned_alloc", (b.constant(64, i64), rounded), PTR))
 
 
 def _grid(

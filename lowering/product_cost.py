@@ -13,6 +13,7 @@ from .products import Product
 from .promotion import opmath
 from .schedule_matrix import BYTES, pairs, rows_of_block
 from .schedule_products import products_per_load
+from .schedule_split import split_pays
 from .target import F32_ALONE, CpuTarget
 from .vectors import Vectors
 
@@ -136,6 +137,8 @@ def _memory_bound(product: Product, target: CpuTarget, size: Callable[[Dim], int
         return None
     if target.has_amx and (reason := _for_matrix_units(product, m, n)) is not None:
         return reason
+    if target.has_amx and (reason := _in_parts(product, m, n, target)) is not None:
+        return reason
     if m > _share(BYTE_ROWS, target):
         return None
     if product.batch != 1:
@@ -152,6 +155,16 @@ def _memory_bound(product: Product, target: CpuTarget, size: Callable[[Dim], int
     return (
         "a few rows read the matrix at the speed of memory" if not half and FEW <= m <= _share(ROWS, target) else None
     )
+
+
+def _in_parts(product: Product, m: int, n: int, target: CpuTarget) -> str | None:
+    """Why a product of f32 is faster in matrix units than by vectors."""
+    k = product.k
+    if (product.dtype, product.result) != ("f32", "f32") or not isinstance(k, int) or "-" in product.lhs + product.rhs:
+        return None
+    if not split_pays(m, n, k) or (product.rhs == "k" and m <= _share(ROWS, target)):
+        return None
+    return "matrix units multiply f32 as three bf16 each"
 
 
 def _share(n: int, target: CpuTarget) -> int:

@@ -34,6 +34,7 @@ from .schedule_blocks import Blocks, copied
 from .schedule_columns import column_dim
 from .schedule_matrix import matrix_product
 from .schedule_rows import in_rows
+from .schedule_split import split_product
 from .schedule_written import written_out
 from .vectors import Vectors
 
@@ -73,8 +74,9 @@ def tile_product(kernel: KernelOp, vectors: Vectors, machine: Machine, hints: Hi
     found = contraction_of_loop(loop, tuple(kernel.grid), vectors=True) if loop is not None else None
     if loop is None or found is None:
         return None
-    if machine.parts and matrix_product(kernel, loop, found, vectors, machine, hints):
-        return Tiling(None, None)
+    for for_units in (matrix_product, split_product) if machine.parts else ():
+        if for_units(kernel, loop, found, vectors, machine, hints):
+            return Tiling(None, None)
     sums = vectors.sums
     vector = column_dim(kernel, hints)
     placed = (

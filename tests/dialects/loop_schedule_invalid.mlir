@@ -247,3 +247,15 @@ loop.kernel @k(%x: !sym.t<[4], f32>) outs(%y: !sym.t<[4], f32>) sizes [4] grid [
   loop.store %0, %y[d0] : !sym.t<[4], f32>
   loop.end
 }
+
+// -----
+
+loop.kernel @k(%x: !sym.t<[64], f32>) outs(%y: !sym.t<[64], f32>) sizes [] grid [] {
+  // expected-error@+1 {{attribute 'split' must be the names of the dims along which vectors of two factors lie}}
+  loop.for [d1 = 64] attributes {matrix, split = ["d1"]} {
+    %0 = loop.load %x[d1] : !sym.t<[64], f32>
+    loop.store %0, %y[d1] : !sym.t<[64], f32>
+    loop.yield
+  }
+  loop.end
+}

@@ -182,6 +182,24 @@ func.func @main(%x: !sym.t<[24, 1024], f32>, %w: !sym.t<[1024, 1024], f32, strid
 
 // -----
 
+// Matrix units multiply f32, too, wherever the factors lie, where there is enough to do.
+
+// CHECK-LABEL: lamella.decisions = ["aten.mm f32*f32->f32 1x512x768x1024 kk plain: ATen
+// AMX-LABEL: lamella.decisions
+// AMX-SAME: "aten.mm f32*f32->f32 1x512x768x1024 kk plain: a kernel, matrix units multiply f32 as three bf16 each"
+// AMX-SAME: "aten.mm f32*f32->f32 1x768x1024x512 mk plain: a kernel, matrix units
+// AMX-SAME: "aten.bmm f32*f32->f32 3x100x75x301 kn plain: a kernel, matrix units
+// AMX-SAME: "aten.bmm f32*f32->f32 3x100x75x60 kn plain: ATen
+func.func @main(%x: !sym.t<[512, 1024], f32>, %w: !sym.t<[1024, 768], f32, strides=[1, 1024]>, %g: !sym.t<[768, 512], f32, strides=[1, 768]>, %t: !sym.t<[512, 1024], f32, strides=[1, 512]>, %b: !sym.t<[3, 100, 301], f32>, %c: !sym.t<[3, 301, 75], f32>, %d: !sym.t<[3, 100, 60], f32>, %e: !sym.t<[3, 60, 75], f32>) -> (!sym.t<[512, 768], f32>, !sym.t<[768, 1024], f32>, !sym.t<[3, 100, 75], f32>, !sym.t<[3, 100, 75], f32>) {
+  %0 = aten.mm(%x, %w) : (!sym.t<[512, 1024], f32>, !sym.t<[1024, 768], f32, strides=[1, 1024]>) -> !sym.t<[512, 768], f32>
+  %1 = aten.mm(%g, %t) : (!sym.t<[768, 512], f32, strides=[1, 768]>, !sym.t<[512, 1024], f32, strides=[1, 512]>) -> !sym.t<[768, 1024], f32>
+  %2 = aten.bmm(%b, %c) : (!sym.t<[3, 100, 301], f32>, !sym.t<[3, 301, 75], f32>) -> !sym.t<[3, 100, 75], f32>
+  %3 = aten.bmm(%d, %e) : (!sym.t<[3, 100, 60], f32>, !sym.t<[3, 60, 75], f32>) -> !sym.t<[3, 100, 75], f32>
+  func.return %0, %1, %2, %3 : !sym.t<[512, 768], f32>, !sym.t<[768, 1024], f32>, !sym.t<[3, 100, 75], f32>, !sym.t<[3, 100, 75], f32>
+}
+
+// -----
+
 // Attention of halves is a kernel in f32 then, and a convolution a call.
 
 // CHECK-LABEL: lamella.decisions

@@ -1,0 +1,355 @@
+"""Code of matrix units (AMX) for products of f32: each number is three bf16, and six products of these are one of f32.
+
+    x = x0 + x1 + x2, exactly: 8, 8 and 8 of its 24 digits
+    x * w = x0 w0 + (x0 w1 + x1 w0) + (x0 w2 + x1 w1 + x2 w0) + at most 2^-23 of it
+
+What is left out is less than what each addition of f32 rounds off, and a tile is added to its sums at once, not number
+by number, so that errors are those of f32 and mostly smaller. Of sums that have become no number, and of those below
+2^-80, where parts may have been too small for the unit, which takes denormals for zero, the products are added up
+again, by vectors. (A factor below 2^-102 has fewer digits beside one above 2^20.)
+
+Factors are packed a part of the inner dim at a time, as tiles of 16 rows of 64 bytes, three next to each other.
+
+Source: Henry, Tang, Heinecke: Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision
+Computations (ARITH 2019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from xdsl.dialects import arith, llvm
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, f32, i1, i16, i32, i64
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects.loop import ForOp, LoopDim, StoreOp, YieldOp
+from ..dialects.tensor import TensorType
+from .address import evaluate, lane_compare, multiple_of
+from .kernel_matrix import BYTES, Tiles
+from .kernel_transpose import transpose_block
+from .lanes import Lanes
+from .llvm_builder import Num, vector
+from .llvm_properties import NO_FLAGS
+from .schedule_blocks import within
+
+if TYPE_CHECKING:
+    from .kernel_body import KernelBody
+
+SPLIT = "split"
+"""The attribute of a `matrix` loop of f32: the dims along which vectors of its two factors lie."""
+
+INNER = 256
+"""Points of the inner dim whose packed factors the L2 cache holds."""
+
+PARTS = 3
+STEP = 32
+"""Points of the inner dim that a tile of a factor has."""
+
+SIDE = 32
+"""Rows and columns that four tiles of sums have."""
+
+TILE = 512
+"""Elements of a tile of a factor."""
+
+LANES = 16
+
+_ORDER = ((2, 0), (1, 0), (1, 1), (0, 1), (0, 2), (0, 0))
+"""The parts that are multiplied, so that few are loaded twice."""
+
+_LEAST, _INFINITE = 0x17800000, 0x7F800000
+"""The bits of 2^-80 and of infinity."""
+
+
+def packed_elements(width: int) -> int:
+    """Elements of bf16 that a loop over so many columns packs: those of a strip of rows, too."""
+    return (SIDE + width) * INNER * PARTS
+
+
+def split_of(op: ForOp) -> tuple[int, int] | None:
+    """Rows and columns of the buffer of sums of a loop that `SplitLoop` has code for; None for any other."""
+    body = tuple(op.body.block.ops)
+    if not {SPLIT, "matrix"} <= op.attributes.keys() or [o.name for o in body] != _BODY or len(op.dims) != 2:
+        return None
+    inner, store = cast(ForOp, body[0]), cast(StoreOp, body[1])
+    shape = cast(TensorType, store.target.type).shape
+    if [k.data for k in inner.reduce.data] != ["add"] or len(inner.dims) != 1 or store.value is not inner.res[0]:
+        return None
+    (product,), (r,) = cast(YieldOp, inner.body.block.last_op).operands, inner.dims
+    along = [cast(StringAttr, a).data for a in cast("ArrayAttr[Any]", op.attributes[SPLIT])]
+    fits = (
+        isinstance(product.owner, arith.MulfOp) and product.type == f32,
+        all(isinstance(n, int) and n % SIDE == 0 for n in shape),
+        list(store.index) == [within(d) for d in op.dims],
+        r.lo == 0 and all(name in (d.name, r.name) for name, d in zip(along, op.dims, strict=True)),
+    )
+    return cast("tuple[int, int]", tuple(shape)) if all(fits) else None
+
+
+_BODY = ["loop.for", "loop.store", "loop.yield"]
+
+
+class SplitLoop:
+    """The loop over rows and columns of a block whose sums of products of f32 are made in tiles of bf16."""
+
+    def __init__(self, body: KernelBody, op: ForOp, room: SSAValue) -> None:
+        """`room` is memory for `packed_elements`."""
+        self.body, self.b = body, body.b
+        self.rows, self.columns = op.dims
+        inner, store, _ = cast("tuple[ForOp, StoreOp, Operation]", tuple(op.body.block.ops))
+        (self.r,) = inner.dims
+        self.terms = list(inner.body.block.ops)
+        self.product = cast(arith.MulfOp, cast(YieldOp, self.terms[-1]).operands[0].owner)
+        self.height, self.width = cast("tuple[int, int]", split_of(op))
+        self.pitch = cast(int, cast(TensorType, store.target.type).strides[0])
+        self.sums = body.pointers[store.target]
+        self.room = room
+        along = [cast(StringAttr, a).data == self.r.name for a in cast("ArrayAttr[Any]", op.attributes[SPLIT])]
+        left, right = self.product.operands
+        self.factors = [
+            _Factor(self, left, self.rows, along[0], False),
+            _Factor(self, right, self.columns, along[1], True),
+        ]
+
+    def run(self) -> None:
+        """Emit the loop."""
+        b, index = self.b, self.body.index
+        tiles = Tiles(b)
+        tiles.configure()
+        k = evaluate(b, self.r.hi, index)
+        ends = [(evaluate(b, d.lo, index), evaluate(b, d.hi, index)) for d in (self.rows, self.columns)]
+        height, width = (b.index_sub(hi, lo) for lo, hi in ends)
+        left, right = self.factors
+        (m_lo, m_hi), (n_lo, n_hi) = ends
+        panel = b.gep(self.room, SIDE * INNER * PARTS, i16)
+
+        def part(first: Num, _: Any) -> list[SSAValue]:
+            size = INNER if multiple_of(self.r.extent, INNER) else _least(self, INNER, b.index_sub(k, first))
+            right.pack(panel, n_lo, n_hi, first, size, k)
+
+            def strip(m: Num, _: Any) -> list[SSAValue]:
+                # it stays in the L1 cache
+                at = b.index_add(m_lo, m)
+                left.pack(self.room, at, _least(self, b.index_add(at, SIDE), m_hi), first, size, k)
+
+                def columns(n: Num, _: Any) -> list[SSAValue]:
+                    return self._tiles(tiles, panel, m, n, first, size)
+
+                return b.loop(0, width, SIDE, [], columns)
+
+            return b.loop(0, height, SIDE, [], strip)
+
+        b.loop(0, k, INNER, [], part)
+        tiles.release()
+        b.loop(0, height, 1, [], lambda m, _: self._check(m, ends, width, k))
+
+    def _tiles(self, tiles: Tiles, panel: SSAValue, m: Num, n: Num, first: Num, size: Num) -> list[SSAValue]:
+        """Four tiles of sums over a part of the inner dim."""
+        b = self.b
+        far = INNER * LANES * PARTS
+        panels = (self.room, b.gep(panel, b.index_mul(n, INNER * PARTS), i16))
+        sums = b.gep(self.sums, b.index_add(b.index_mul(m, self.pitch), n), i32)
+        places = {(i, j): b.gep(sums, i * LANES * self.pitch + j * LANES, i32) for i in (0, 1) for j in (0, 1)}
+
+        def begin() -> list[SSAValue]:
+            for i, j in places:
+                tiles.zero(i, j)
+            return []
+
+        def go_on() -> list[SSAValue]:
+            for (i, j), place in places.items():
+                tiles.load_sums(i, j, place, 4 * self.pitch)
+            return []
+
+        if isinstance(first, int):
+            begin()
+        else:
+            b.when(b.icmp("eq", first, b.constant(0, i64)), begin, go_on)
+
+        def step(r: Num, _: Any) -> list[SSAValue]:
+            at = b.index_mul(r, TILE * PARTS // STEP)
+            held: list[int | None] = [None, None]
+            for parts in _ORDER:
+                for side, p in enumerate(parts):
+                    if held[side] != p:
+                        held[side] = p
+                        for i in (0, 1):
+                            place = b.gep(b.gep(panels[side], at, i16), i * far + p * TILE, i16)
+                            tiles.load_factor(side, i, place, BYTES)
+                for i, j in places:
+                    tiles.multiply("tdpbf16ps", i, j)
+            return []
+
+        b.loop(0, size, STEP, [], step)
+        for (i, j), place in places.items():
+            tiles.store_sums(i, j, place, 4 * self.pitch)
+        return []
+
+    # ------------------------------------------------------------------------------------ sums that are added up again
+
+    def _check(self, m: Num, ends: Sequence[tuple[Num, Num]], width: Num, k: Num) -> list[SSAValue]:
+        """Look at the sums of a row."""
+        b = self.b
+        row = b.gep(self.sums, b.index_mul(m, self.pitch), f32)
+        none = b.constant(0, vector(i1, LANES))
+
+        def look(n: Num, found: Sequence[SSAValue]) -> list[SSAValue]:
+            return [b.binary(llvm.OrOp, found[0], self._is_wrong(b.load(b.gep(row, n, f32), vector(f32, LANES), 4)))]
+
+        (found,) = b.loop(0, width, LANES, [none], look)
+
+        def again() -> list[SSAValue]:
+            return b.loop(0, width, LANES, [], lambda n, _: self._again(row, m, n, ends, k))
+
+        b.when(b.intrinsic("vector.reduce.or", (found,), i1), again)
+        return []
+
+    def _is_wrong(self, sums: SSAValue) -> SSAValue:
+        """Which sums are no numbers, or small but not zero."""
+        b = self.b
+        t = vector(i32, LANES)
+        size = b.binary(llvm.AndOp, b.pure(llvm.BitcastOp, (sums,), t), b.constant(0x7FFFFFFF, t))
+        above = b.sub(size, b.constant(_LEAST, t))
+        outside = b.icmp("uge", above, b.constant(_INFINITE - _LEAST, t))
+        return b.binary(llvm.AndOp, outside, b.icmp("ne", size, b.constant(0, t)))
+
+    def _again(self, row: SSAValue, m: Num, n: Num, ends: Sequence[tuple[Num, Num]], k: Num) -> list[SSAValue]:
+        """Add up the products of a vector of columns once more, where they are wrong."""
+        b, body = self.b, self.body
+        place = b.gep(row, n, f32)
+        sums = b.load(place, vector(f32, LANES), 4)
+        wrong = self._is_wrong(sums)
+        mask = None
+        if not multiple_of(self.columns.extent, LANES):
+            mask = lane_compare(b, "lt", b.index_sub(b.index_sub(ends[1][1], ends[1][0]), n), LANES)
+            wrong = b.binary(llvm.AndOp, wrong, mask)
+
+        def add(r: Num, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            body.index[self.rows.symbol] = b.index_add(ends[0][0], m)
+            body.index[self.columns.symbol], body.index[self.r.symbol] = b.index_add(ends[1][0], n), r
+            body.lanes = Lanes(self.columns.symbol, LANES, 1, mask, False)
+            body.run(self.terms[:-1])
+            x, w = (b.splat(body.operand(v, 0), LANES) for v in self.product.operands)
+            body.lanes = None
+            for d in (self.rows, self.columns, self.r):
+                del body.index[d.symbol]
+            return [b.intrinsic("fma", (x, w, carried[0]), vector(f32, LANES))]
+
+        def again() -> list[SSAValue]:
+            return b.loop(0, k, 1, [b.constant(0.0, vector(f32, LANES))], add)
+
+        (new,) = b.when(b.intrinsic("vector.reduce.or", (wrong,), i1), again, [sums])
+        b.store(b.select(wrong, new, sums), place, 4)
+        return []
+
+
+class _Factor:
+    """One side of the product: `value` for each point of `dim` and of the inner dim."""
+
+    def __init__(self, loop: SplitLoop, value: SSAValue, dim: LoopDim, along_inner: bool, right: bool) -> None:
+        self.body, self.b, self.loop = loop.body, loop.b, loop
+        self.value, self.dim, self.r = value, dim, loop.r
+        self.along_inner, self.right = along_inner, right
+        self.ops = _ops_of(value, loop.terms)
+
+    def pack(self, start: SSAValue, lo: Num, hi: Num, first: Num, size: Num, k: Num) -> None:
+        """Write the tiles of `size` points of the inner dim from `first` on. What lies behind its end is zero."""
+        b = self.b
+        count = b.index_sub(hi, lo)
+
+        def tile(o: Num, r: Num) -> list[SSAValue]:
+            place = b.gep(start, b.index_add(b.index_mul(o, INNER * PARTS), b.index_mul(r, TILE * PARTS // STEP)), i16)
+            point = b.index_add(first, r)
+            halves = [self._rows(b.index_add(lo, o), hi, b.index_add(point, at), k) for at in (0, LANES)]
+            (self._pairs_of_rows if self.right else self._rows_of_pairs)(place, halves)
+            return []
+
+        if self.along_inner:
+            b.loop(0, count, LANES, [], lambda o, _: b.loop(0, size, STEP, [], lambda r, _: tile(o, r)))
+        else:
+            b.loop(0, size, STEP, [], lambda r, _: b.loop(0, count, LANES, [], lambda o, _: tile(o, r)))
+
+    def _rows(self, o: Num, hi: Num, r: Num, k: Num) -> list[Callable[[], SSAValue]]:
+        """16 points of the dim times 16 of the inner one: vectors along the inner dim of the left factor, along the
+        columns of the right one.
+        """
+        rows = [lambda i=i: self._vector(i, o, hi, r, k) for i in range(LANES)]
+        if self.along_inner == self.right:
+            return [lambda v=v: v for v in transpose_block(self.b, [f() for f in rows])]
+        return list[Callable[[], SSAValue]](rows)
+
+    def _rows_of_pairs(self, place: SSAValue, halves: Sequence[Sequence[Callable[[], SSAValue]]]) -> None:
+        """The tile of the left factor."""
+        b, t = self.b, vector(i16, STEP)
+        for i, (low, high) in enumerate(zip(*halves, strict=True)):
+            for p, both in enumerate(zip(_split(self, low()), _split(self, high()), strict=True)):
+                x, y = (b.pure(llvm.BitcastOp, (v,), t) for v in both)
+                b.store(b.shuffle(x, y, range(1, 2 * STEP, 2)), b.gep(place, p * TILE + i * STEP, i16), 2)
+
+    def _pairs_of_rows(self, place: SSAValue, halves: Sequence[Sequence[Callable[[], SSAValue]]]) -> None:
+        """The tile of the right factor."""
+        b, shift = self.b, self.b.constant(16, vector(i32, LANES))
+        rows = [f for half in halves for f in half]
+        for i, pair in enumerate(zip(rows[::2], rows[1::2], strict=True)):
+            for p, (low, high) in enumerate(zip(*[_split(self, f()) for f in pair], strict=True)):
+                both = b.binary(llvm.OrOp, b.binary(llvm.LShrOp, low, shift), high)
+                b.store(both, b.gep(place, p * TILE + i * STEP, i16), 2)
+
+    def _vector(self, i: int, o: Num, hi: Num, r: Num, k: Num) -> SSAValue:
+        """The i-th vector along the inner dim, or along the other."""
+        b, body = self.b, self.body
+        whole = multiple_of(self.r.extent, STEP)
+        zero = b.constant(0.0, vector(f32, LANES))
+        keep: SSAValue | None = None
+        if self.along_inner:
+            along, o, mask = self.r, b.index_add(o, i), None
+            if not multiple_of(self.dim.extent, LANES):
+                o = _least(self.loop, o, b.index_sub(hi, 1))
+            if not whole:
+                keep = mask = lane_compare(b, "lt", b.index_sub(k, r), LANES)
+        else:
+            along, r, mask = self.dim, b.index_add(r, i), None
+            if not multiple_of(self.dim.extent, LANES):
+                mask = lane_compare(b, "lt", b.index_sub(hi, o), LANES)
+            if not whole:
+                keep = b.icmp("slt", b.number(r), b.number(k))
+                r = _least(self.loop, r, b.index_sub(k, 1))
+        body.index[self.dim.symbol], body.index[self.r.symbol] = o, r
+        body.lanes = Lanes(along.symbol, LANES, 1, mask, False)
+        body.run(self.ops)
+        value = b.splat(body.operand(self.value, 0), LANES)
+        body.lanes = None
+        for d in (self.dim, self.r):
+            del body.index[d.symbol]
+        return value if keep is None else b.select(keep, value, zero)
+
+
+def _ops_of(value: SSAValue, terms: Sequence[Operation]) -> list[Operation]:
+    """Those of some ops that a value is made by, in order."""
+    needed, wanted = set[Operation](), [value]
+    while wanted:
+        owner = wanted.pop().owner
+        if isinstance(owner, Operation) and owner in terms and owner not in needed:
+            needed.add(owner)
+            wanted += owner.operands
+    return [o for o in terms if o in needed]
+
+
+def _split(factor: _Factor, value: SSAValue) -> list[SSAValue]:
+    """Three parts of f32, each in the high half of its 32 bits; the low ones are zero but of what is no number."""
+    b = factor.b
+    t, number = vector(i32, LANES), value.type
+    parts: list[SSAValue] = []
+    for _ in range(PARTS - 1):
+        near = b.add(b.pure(llvm.BitcastOp, (value,), t), b.constant(0x8000, t))
+        parts.append(b.binary(llvm.AndOp, near, b.constant(-0x10000, t)))
+        value = b.binary(llvm.FSubOp, value, b.pure(llvm.BitcastOp, (parts[-1],), number), NO_FLAGS)  # it is exact
+    return [*parts, b.pure(llvm.BitcastOp, (value,), t)]
+
+
+def _least(loop: SplitLoop, x: Num, y: Num) -> Num:
+    """The smaller number."""
+    b = loop.b
+    if isinstance(x, int) and isinstance(y, int):
+        return min(x, y)
+    return b.select(b.icmp("slt", b.number(x), b.number(y)), b.number(x), b.number(y))

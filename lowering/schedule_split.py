@@ -1,0 +1,136 @@
+"""Products of f32 for matrix units, which multiply bf16: blocks of rows and columns, buffers of sums.
+
+    grid [d0 = M, d1 = N]: %s = for [r0] reduce [add] { load %x[d0, r0] * load %w[d1, r0] }; store f(%s), %y
+
+    grid [t1, t0]:
+      for [d0 block, d1 block] matrix split ["r0", "r0"] {
+        %s = for [r0] reduce [add] { load %x[d0, r0] * load %w[d1, r0] }; store %s, %t[…]
+      }
+      for [d0 block, d1 block] { store f(load %t[…]), %y }
+
+The first loop is one like any other; `split` names the dims along which vectors of the factors lie, for `kernel_split`,
+which packs both as three bf16 for each number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import cast
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr, bf16, f32, i8
+from xdsl.ir import Block, Operation, SSAValue
+
+from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, YieldOp
+from .contraction import Contraction
+from .fuse_cost import Hints, Machine
+from .kernel_split import SIDE, SPLIT, packed_elements
+from .schedule_access import accesses
+from .schedule_blocks import Blocks, clone, copied
+from .schedule_dims import best_dim
+from .vectors import Vectors
+
+MOST = (512, 1024)
+"""Rows and columns of a block at most."""
+
+ROWS = COLUMNS = 32
+INNER = 64
+"""Rows, columns and points of the inner dim from which on packing pays."""
+
+SHARE = 0.45
+"""Of the cache that the packed columns of a block fill."""
+
+PRODUCTS = 1 << 21
+"""Products of numbers from which on it does."""
+
+PACK = 32
+"""Products of numbers that take as long as packing one number."""
+
+
+def split_pays(m: int, n: int, k: int) -> bool:
+    """Whether a product of such sizes is one for matrix units."""
+    return m >= ROWS and n >= COLUMNS and k >= INNER and m * n * k >= PRODUCTS
+
+
+def split_product(
+    kernel: KernelOp, loop: ForOp, found: Contraction, vectors: Vectors, machine: Machine, hints: Hints
+) -> bool:
+    """Rewrite a kernel for products of f32 in matrix units, in place; False where its product is none for them."""
+    if not vectors.amx or not found.rows or len(found.columns) != 1 or len(found.reduce) != 1:
+        return False
+    # rows of several dims that are not one in memory: all but the last are as those of a batch
+    found = replace(found, batch=(*found.batch, *found.rows[:-1]), rows=found.rows[-1:])
+    (rows,), (columns,), (r,) = found.rows, found.columns, found.reduce
+    if not all(isinstance(d.extent, int) and d.lo == 0 for d in (rows, columns, r)):
+        return False
+    m, n, k = (cast(int, d.extent) for d in (rows, columns, r))
+    if loop.results[0].type != f32 or not split_pays(m, n, k) or all(map(_is_narrow, (found.left, found.right))):
+        return False
+    block = _block(m, n, hints.points(found.batch), machine)
+    _Rewrite(kernel, loop, found, *block).run()
+    return True
+
+
+def _is_narrow(v: SSAValue) -> bool:
+    """Whether one bf16 holds a factor."""
+    owner = v.owner
+    if isinstance(owner, arith.ExtFOp):
+        return owner.input.type == bf16
+    return isinstance(owner, arith.SIToFPOp | arith.UIToFPOp) and owner.input.type == i8
+
+
+def _block(m: int, n: int, others: int, machine: Machine) -> tuple[int, int]:
+    """Rows and columns of a block: the cache holds what is packed, and the thread with the most blocks has the least to
+    do, packing counted.
+    """
+
+    def time(rows: int, columns: int) -> float:
+        blocks = -(-m // rows) * -(-n // columns) * others
+        return -(-blocks // machine.threads) * (rows * columns + PACK * (rows + columns))
+
+    fitting = [
+        (rows, columns)
+        for rows in _sides(m, MOST[0])
+        for columns in _sides(n, MOST[1])
+        if 2 * packed_elements(columns) <= machine.l2 * SHARE
+    ]
+    return min(fitting, key=lambda b: time(*b), default=(SIDE, SIDE))
+
+
+def _sides(extent: int, most: int) -> Iterator[int]:
+    """Blocks of a dim up to a size: whole tiles, about as many in each."""
+    steps = -(-extent // SIDE)
+    for blocks in range(1, steps + 1):
+        side = -(-steps // blocks) * SIDE
+        if side <= most:
+            yield side
+
+
+class _Rewrite(Blocks):
+    """One kernel."""
+
+    def __init__(self, kernel: KernelOp, loop: ForOp, found: Contraction, rows: int, columns: int) -> None:
+        (d0,), (d1,) = found.rows, found.columns
+        super().__init__(kernel, loop, found.batch, [(d0, rows), (d1, columns)])
+        self.found, (self.rows, self.columns) = found, self.dims
+
+    def run(self) -> None:
+        """Replace the body of the kernel."""
+        sums, at = self.scratch(self.shape, "f32"), self.loop.location
+        values: dict[SSAValue, SSAValue] = {}
+        factors = [copied(v, values) for v in (self.found.left, self.found.right)]
+        along = [StringAttr(self._along(ops, d)) for ops, d in zip(factors, self.dims, strict=True)]
+        product = clone(cast(Operation, cast(YieldOp, self.loop.body.block.last_op).operands[0].owner), values)
+        body = Block([*factors[0], *factors[1], product, YieldOp.create(operands=product.results, location=at)])
+        inner = ForOp.make(self.loop.dims, body, reduce=["add"], result_types=[f32], location=at)
+        loop = self.over(self.dims, [inner, self.keep(inner.results[0], sums, self.place)])
+        loop.attributes |= {"matrix": UnitAttr(), SPLIT: ArrayAttr(along)}
+        self.ops += [loop, self.rest(sums)]
+        self.replace()
+
+    def _along(self, ops: list[Operation], d: LoopDim) -> str:
+        """The dim along which vectors of a factor lie: its neighbours."""
+        (r,) = self.found.reduce
+        loads = [a for a in accesses(ops) if isinstance(a, LoadOp)]
+        return r.name if best_dim([d, r], loads, Hints({})) is r else d.name

@@ -1,0 +1,79 @@
+"""Products of f32 as three bf16 in matrix units, which are emulated: sizes, layouts, ends, and numbers of all kinds."""
+
+import ctypes
+
+import pytest
+import torch
+from torch import Tensor
+
+from lamella.tests.codegen.tiles import compiled
+
+
+def kernel(m: int, n: int, k: int, left: str, right: str) -> str:
+    """y[d0, d1] = sum of x * w, where x lies along "k" or "m" and w along "k" or "n"."""
+    x, at_x = (f"[{m}, {k}]", "d0, r0") if left == "k" else (f"[{k}, {m}]", "r0, d0")
+    w, at_w = (f"[{n}, {k}]", "d1, r0") if right == "k" else (f"[{k}, {n}]", "r0, d1")
+    x, w, y = (f"!sym.t<{shape}, f32>" for shape in (x, w, f"[{m}, {n}]"))
+    return f"""
+loop.kernel @k(%x: {x}, %w: {w}) outs(%y: {y}) sizes [] grid [d0 = {m}, d1 = {n}] {{
+  %s = loop.for [r0 = {k}] reduce [add] {{
+    %a = loop.load %x[{at_x}] : {x}
+    %b = loop.load %w[{at_w}] : {w}
+    %p = arith.mulf %a, %b : f32
+    loop.yield %p : f32
+  }} : f32
+  loop.store %s, %y[d0, d1] : {y}
+  loop.end
+}}"""
+
+
+def product(x: Tensor, w: Tensor, left: str = "k", right: str = "n") -> Tensor:
+    """x @ w, as the kernel makes it."""
+    (m, k), n = x.shape, w.shape[1]
+    given = [x.contiguous() if left == "k" else x.T.contiguous(), w.contiguous() if right == "n" else w.T.contiguous()]
+    y = torch.full((m, n), 7.0)
+    code = compiled(kernel(m, n, k, left, right))
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)(code["k"])
+    assert function(*(t.data_ptr() for t in (*given, y))) == 0
+    return y
+
+
+def error(y: Tensor, x: Tensor, w: Tensor) -> float:
+    """Of a sum, in units of the sum of absolute products."""
+    exact = x.double() @ w.double()
+    return float(((y.double() - exact).abs() / (x.double().abs() @ w.double().abs())).max())
+
+
+@pytest.mark.parametrize("left", ["k", "m"])
+@pytest.mark.parametrize("right", ["k", "n"])
+@pytest.mark.parametrize(("m", "n", "k"), [(64, 64, 512), (150, 75, 301), (33, 1000, 64)])
+def test_sizes_and_layouts(m: int, n: int, k: int, left: str, right: str) -> None:
+    torch.manual_seed(0)
+    x, w = torch.randn(m, k), torch.randn(k, n) * torch.logspace(-3, 3, n)
+    y = product(x, w, left, right)
+    assert error(y, x, w) <= error(x @ w, x, w) + 2**-24
+
+
+def test_numbers_that_are_none() -> None:
+    """What is wrong in tiles is added up again: infinities, NaN, what overflows as parts, in rows at the end too."""
+    torch.manual_seed(0)
+    x, w = torch.randn(150, 301), torch.randn(301, 75)
+    x[3, 5], x[149, 300], w[7, 74], w[300, 0] = torch.inf, torch.nan, -torch.inf, torch.finfo(torch.float32).max
+    x[20] = 0
+    x[20, 300] = 1e-3
+    x[40], w[:, 40] = 1e30, 1e-10
+    y, exact = product(x, w), x @ w
+    torch.testing.assert_close(y, exact, equal_nan=True, rtol=1e-5, atol=1e-4)
+    assert y.isnan().any() and y.isinf().any()
+
+
+def test_small_numbers() -> None:
+    """Below 2^-80 sums keep their digits, though the unit takes parts for zero; some below 2^-117 become zero."""
+    torch.manual_seed(0)
+    x, w = torch.randn(64, 512) * 2.0**-60, torch.randn(512, 64) * 2.0**-60
+    x[5] = 0
+    y = product(x, w)
+    assert (y[5] == 0).all()
+    exact, size = x.double() @ w.double(), x.double().abs() @ w.double().abs()
+    assert ((y - exact).abs() <= torch.where(y == 0, 2.0**-117, 2**-20 * size)).all()
+    assert (y == 0).sum() < 80

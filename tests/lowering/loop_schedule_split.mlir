@@ -1,0 +1,71 @@
+// RUN: lamella-opt %s --split-input-file -p 'loop-schedule{bits=512 threads=2 amx=true}' | filecheck %s
+// RUN: lamella-opt %s --split-input-file -p 'loop-schedule{bits=512 threads=2 amx=true parts=false}' | filecheck %s --check-prefix WITHOUT
+
+// A product of f32 is one for matrix units, too: as many blocks as there are threads, whose sums are kept, and what
+// follows reads them. The attribute says along which dim each factor lies.
+
+// CHECK:      grid [t1 = 2]
+// CHECK:        [[S:%\w+]] = loop.scratch : !sym.t<[512, 384], f32>
+// CHECK-NEXT:   loop.for [d0 = 512, d1 = 384*t1 : 384*t1 + 384] attributes {matrix, split = ["r0", "d1"]} {
+// CHECK-NEXT:     [[P:%\w+]] = loop.for [r0 = 256] reduce [add] {
+// CHECK-NEXT:       loop.load %x0[d0, r0]
+// CHECK-NEXT:       loop.load %x1[r0, d1]
+// CHECK-NEXT:       arith.mulf
+// CHECK:          loop.store [[P]], [[S]][d0, d1 - 384*t1]
+// CHECK:        loop.for [d0 = 512, d1 = 384*t1 : 384*t1 + 384] attributes {vector = "d1", lanes = 16
+// CHECK-NEXT:     loop.load [[S]]
+// CHECK-NEXT:     math.exp
+// WITHOUT-NOT: split
+loop.kernel @two_blocks(%x0: !sym.t<[512, 256], f32>, %x1: !sym.t<[256, 768], f32>) outs(%y0: !sym.t<[512, 768], f32>) sizes [] grid [d0 = 512, d1 = 768] {
+  %0 = loop.for [r0 = 256] reduce [add] {
+    %1 = loop.load %x0[d0, r0] : !sym.t<[512, 256], f32>
+    %2 = loop.load %x1[r0, d1] : !sym.t<[256, 768], f32>
+    %3 = arith.mulf %1, %2 : f32
+    loop.yield %3 : f32
+  } : f32
+  %4 = math.exp %0 : f32
+  loop.store %4, %y0[d0, d1] : !sym.t<[512, 768], f32>
+  loop.end
+}
+
+// -----
+
+// Buffers have whole tiles, whatever the sizes. What is computed to make a factor is part of the loop; a weight of bf16
+// beside f32 is a factor like others.
+
+// CHECK:        loop.scratch : !sym.t<[192, 128], f32>
+// CHECK-NEXT:   loop.for [d0 = 190, d1 = 128*t1 : min(250, 128*t1 + 128)] attributes {matrix, split = ["d0", "r0"]} {
+// CHECK-NEXT:     loop.for [r0 = 300] reduce [add] {
+// CHECK-NEXT:       loop.load %x0[r0, d0]
+// CHECK-NEXT:       math.tanh
+// CHECK-NEXT:       loop.load %x1[d1, r0]
+// CHECK-NEXT:       arith.extf
+loop.kernel @factors(%x0: !sym.t<[300, 190], f32>, %x1: !sym.t<[250, 300], bf16>) outs(%y0: !sym.t<[190, 250], f32>) sizes [] grid [d0 = 190, d1 = 250] {
+  %0 = loop.for [r0 = 300] reduce [add] {
+    %1 = loop.load %x0[r0, d0] : !sym.t<[300, 190], f32>
+    %2 = math.tanh %1 : f32
+    %3 = loop.load %x1[d1, r0] : !sym.t<[250, 300], bf16>
+    %4 = arith.extf %3 : bf16 to f32
+    %5 = arith.mulf %2, %4 : f32
+    loop.yield %5 : f32
+  } : f32
+  loop.store %0, %y0[d0, d1] : !sym.t<[190, 250], f32>
+  loop.end
+}
+
+// -----
+
+// Small ones are for vectors.
+
+// CHECK-LABEL: loop.kernel @small
+// CHECK-NOT: split
+loop.kernel @small(%x0: !sym.t<[64, 64], f32>, %x1: !sym.t<[64, 64], f32>) outs(%y0: !sym.t<[64, 64], f32>) sizes [] grid [d0 = 64, d1 = 64] {
+  %0 = loop.for [r0 = 64] reduce [add] {
+    %1 = loop.load %x0[d0, r0] : !sym.t<[64, 64], f32>
+    %2 = loop.load %x1[r0, d1] : !sym.t<[64, 64], f32>
+    %3 = arith.mulf %1, %2 : f32
+    loop.yield %3 : f32
+  } : f32
+  loop.store %0, %y0[d0, d1] : !sym.t<[64, 64], f32>
+  loop.end
+}
