@@ -336,15 +336,17 @@ def _ops_of(value: SSAValue, terms: Sequence[Operation]) -> list[Operation]:
 
 
 def _split(factor: _Factor, value: SSAValue) -> list[SSAValue]:
-    """Three parts of f32, each in the high half of its 32 bits; the low ones are zero but of what is no number."""
+    """Three parts of f32, each in the high half of its 32 bits; the low halves are zero."""
     b = factor.b
     t, number = vector(i32, LANES), value.type
+    high = b.constant(-0x10000, t)
     parts: list[SSAValue] = []
     for _ in range(PARTS - 1):
         near = b.add(b.pure(llvm.BitcastOp, (value,), t), b.constant(0x8000, t))
-        parts.append(b.binary(llvm.AndOp, near, b.constant(-0x10000, t)))
+        parts.append(b.binary(llvm.AndOp, near, high))
         value = b.binary(llvm.FSubOp, value, b.pure(llvm.BitcastOp, (parts[-1],), number), NO_FLAGS)  # it is exact
-    return [*parts, b.pure(llvm.BitcastOp, (value,), t)]
+    # denormals and what is no number have digits left
+    return [*parts, b.binary(llvm.AndOp, b.pure(llvm.BitcastOp, (value,), t), high)]
 
 
 def _least(loop: SplitLoop, x: Num, y: Num) -> Num:

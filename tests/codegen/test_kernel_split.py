@@ -62,6 +62,7 @@ def test_numbers_that_are_none() -> None:
     x[20] = 0
     x[20, 300] = 1e-3
     x[40], w[:, 40] = 1e30, 1e-10
+    x[50, ::3], w[::5, 50] = 1e-40, -1e-40
     y, exact = product(x, w), x @ w
     torch.testing.assert_close(y, exact, equal_nan=True, rtol=1e-5, atol=1e-4)
     assert y.isnan().any() and y.isinf().any()
