@@ -259,43 +259,58 @@ class _Factor:
 
         def tile(o: Num, r: Num) -> list[SSAValue]:
             place = b.gep(start, b.index_add(b.index_mul(o, INNER * PARTS), b.index_mul(r, TILE * PARTS // STEP)), i16)
-            point = b.index_add(first, r)
-            halves = [self._rows(b.index_add(lo, o), hi, b.index_add(point, at), k) for at in (0, LANES)]
-            (self._pairs_of_rows if self.right else self._rows_of_pairs)(place, halves)
-            return []
+            return self._tile(place, b.index_add(lo, o), hi, b.index_add(first, r), k)
 
         if self.along_inner:
             b.loop(0, count, LANES, [], lambda o, _: b.loop(0, size, STEP, [], lambda r, _: tile(o, r)))
         else:
             b.loop(0, size, STEP, [], lambda r, _: b.loop(0, count, LANES, [], lambda o, _: tile(o, r)))
 
-    def _rows(self, o: Num, hi: Num, r: Num, k: Num) -> list[Callable[[], SSAValue]]:
-        """16 points of the dim times 16 of the inner one: vectors along the inner dim of the left factor, along the
-        columns of the right one.
+    def _tile(self, place: SSAValue, o: Num, hi: Num, r: Num, k: Num) -> list[SSAValue]:
+        """The tiles of parts of 16 points of the dim and 32 of the inner one, row by row: a row of the left factor is
+        one of the tile, two of the right one are pairs.
         """
-        rows = [lambda i=i: self._vector(i, o, hi, r, k) for i in range(LANES)]
-        if self.along_inner == self.right:
-            return [lambda v=v: v for v in transpose_block(self.b, [f() for f in rows])]
-        return list[Callable[[], SSAValue]](rows)
+        b = self.b
 
-    def _rows_of_pairs(self, place: SSAValue, halves: Sequence[Sequence[Callable[[], SSAValue]]]) -> None:
-        """The tile of the left factor."""
-        b, t = self.b, vector(i16, STEP)
-        for i, (low, high) in enumerate(zip(*halves, strict=True)):
-            for p, both in enumerate(zip(_split(self, low()), _split(self, high()), strict=True)):
-                x, y = (b.pure(llvm.BitcastOp, (v,), t) for v in both)
-                b.store(b.shuffle(x, y, range(1, 2 * STEP, 2)), b.gep(place, p * TILE + i * STEP, i16), 2)
+        def along_rows(i: Num, half: int) -> SSAValue:
+            return self._vector(i, o, hi, b.index_add(r, half * LANES), k)
 
-    def _pairs_of_rows(self, place: SSAValue, halves: Sequence[Sequence[Callable[[], SSAValue]]]) -> None:
-        """The tile of the right factor."""
-        b, shift = self.b, self.b.constant(16, vector(i32, LANES))
-        rows = [f for half in halves for f in half]
-        for i, pair in enumerate(zip(rows[::2], rows[1::2], strict=True)):
-            for p, (low, high) in enumerate(zip(*[_split(self, f()) for f in pair], strict=True)):
-                both = b.binary(llvm.OrOp, b.binary(llvm.LShrOp, low, shift), high)
-                b.store(both, b.gep(place, p * TILE + i * STEP, i16), 2)
+        def read(i: Num, which: int) -> SSAValue:
+            """One of the two vectors of a row of the tile."""
+            if exchanged is not None:
+                at = b.index_add(b.index_mul(i, STEP), which * LANES)
+                return b.load(b.gep(exchanged, at, f32), vector(f32, LANES), 64)
+            return (
+                self._vector(b.index_add(b.index_mul(i, 2), which), o, hi, r, k) if self.right else along_rows(i, which)
+            )
 
-    def _vector(self, i: int, o: Num, hi: Num, r: Num, k: Num) -> SSAValue:
+        exchanged = self._exchanged(along_rows) if self.along_inner == self.right else None
+        words, shift = vector(i16, STEP), b.constant(16, vector(i32, LANES))
+
+        def row(i: Num, _: Any) -> list[SSAValue]:
+            for p, (x, y) in enumerate(zip(*[_split(self, read(i, which)) for which in (0, 1)], strict=True)):
+                if self.right:
+                    both = b.binary(llvm.OrOp, b.binary(llvm.LShrOp, x, shift), y)
+                else:
+                    x, y = (b.pure(llvm.BitcastOp, (v,), words) for v in (x, y))
+                    both = b.shuffle(x, y, range(1, 2 * STEP, 2))
+                b.store(both, b.gep(place, b.index_add(p * TILE, b.index_mul(i, STEP)), i16), 2)
+            return []
+
+        return b.loop(0, LANES, 1, [], row)
+
+    def _exchanged(self, read: Callable[[int, int], SSAValue]) -> SSAValue:
+        """Memory with the vectors of a tile's rows where these lie across: two blocks, exchanged."""
+        b = self.b
+        kept = b.alloca(4 * LANES * STEP)
+        for half in (0, 1):
+            for i, v in enumerate(transpose_block(b, [read(i, half) for i in range(LANES)])):
+                # the right factor has its rows one after the other, the left one has halves of them
+                at = (half * LANES + i) * LANES if self.right else i * STEP + half * LANES
+                b.store(v, b.gep(kept, at, f32), 64)
+        return kept
+
+    def _vector(self, i: Num, o: Num, hi: Num, r: Num, k: Num) -> SSAValue:
         """The i-th vector along the inner dim, or along the other."""
         b, body = self.b, self.body
         whole = multiple_of(self.r.extent, STEP)

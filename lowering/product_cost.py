@@ -133,11 +133,11 @@ def _memory_bound(product: Product, target: CpuTarget, size: Callable[[Dim], int
     known = isinstance(n, int) and isinstance(product.k, int)
     if known and "-" not in (product.lhs, product.rhs) and _is_slow(product, target):
         return "ATen has no instructions for halves there"
+    if target.has_amx and (reason := _in_parts(product, target, size)) is not None:
+        return reason
     if product.dtype == "f64" or target.vector_bits < 256 or not isinstance(m, int) or not isinstance(n, int):
         return None
     if target.has_amx and (reason := _for_matrix_units(product, m, n)) is not None:
-        return reason
-    if target.has_amx and (reason := _in_parts(product, m, n, target)) is not None:
         return reason
     if m > _share(BYTE_ROWS, target):
         return None
@@ -157,14 +157,15 @@ def _memory_bound(product: Product, target: CpuTarget, size: Callable[[Dim], int
     )
 
 
-def _in_parts(product: Product, m: int, n: int, target: CpuTarget) -> str | None:
-    """Why a product of f32 is faster in matrix units than by vectors."""
-    k = product.k
-    if (product.dtype, product.result) != ("f32", "f32") or not isinstance(k, int) or "-" in product.lhs + product.rhs:
+def _in_parts(product: Product, target: CpuTarget, size: Callable[[Dim], int]) -> str | None:
+    """Why a product of f32 is faster in matrix units than by vectors. Rows may be more or fewer in other calls."""
+    _, m, n, k = product.sizes(size)
+    if (product.dtype, product.result) != ("f32", "f32") or "-" in product.lhs + product.rhs:
         return None
-    if not split_pays(m, n, k) or (product.rhs == "k" and m <= _share(ROWS, target)):
+    if not (isinstance(product.n, int) and isinstance(product.k, int) and split_pays(m, n, k)):
         return None
-    return "matrix units multiply f32 as three bf16 each"
+    few = product.rhs == "k" and m <= _share(ROWS, target)
+    return None if few else "matrix units multiply f32 as three bf16 each"
 
 
 def _share(n: int, target: CpuTarget) -> int:

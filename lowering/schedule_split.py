@@ -62,9 +62,9 @@ def split_product(
     # rows of several dims that are not one in memory: all but the last are as those of a batch
     found = replace(found, batch=(*found.batch, *found.rows[:-1]), rows=found.rows[-1:])
     (rows,), (columns,), (r,) = found.rows, found.columns, found.reduce
-    if not all(isinstance(d.extent, int) and d.lo == 0 for d in (rows, columns, r)):
+    if any(d.lo != 0 for d in (rows, columns, r)) or not all(isinstance(d.extent, int) for d in (columns, r)):
         return False
-    m, n, k = (cast(int, d.extent) for d in (rows, columns, r))
+    m, n, k = (hints.size(d.extent) for d in (rows, columns, r))
     if loop.results[0].type != f32 or not split_pays(m, n, k) or all(map(_is_narrow, (found.left, found.right))):
         return False
     block = _block(m, n, hints.points(found.batch), machine)

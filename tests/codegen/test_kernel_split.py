@@ -9,13 +9,13 @@ from torch import Tensor
 from lamella.tests.codegen.tiles import compiled
 
 
-def kernel(m: int, n: int, k: int, left: str, right: str) -> str:
-    """y[d0, d1] = sum of x * w, where x lies along "k" or "m" and w along "k" or "n"."""
+def kernel(m: int | str, n: int, k: int, left: str, right: str) -> str:
+    """y[d0, d1] = sum of x * w, where x lies along "k" or "m" and w along "k" or "n". `m` may be the symbol s0."""
     x, at_x = (f"[{m}, {k}]", "d0, r0") if left == "k" else (f"[{k}, {m}]", "r0, d0")
     w, at_w = (f"[{n}, {k}]", "d1, r0") if right == "k" else (f"[{k}, {n}]", "r0, d1")
     x, w, y = (f"!sym.t<{shape}, f32>" for shape in (x, w, f"[{m}, {n}]"))
     return f"""
-loop.kernel @k(%x: {x}, %w: {w}) outs(%y: {y}) sizes [] grid [d0 = {m}, d1 = {n}] {{
+loop.kernel @k(%x: {x}, %w: {w}) outs(%y: {y}) sizes [{"s0" if m == "s0" else ""}] grid [d0 = {m}, d1 = {n}] {{
   %s = loop.for [r0 = {k}] reduce [add] {{
     %a = loop.load %x[{at_x}] : {x}
     %b = loop.load %w[{at_w}] : {w}
@@ -51,6 +51,17 @@ def test_sizes_and_layouts(m: int, n: int, k: int, left: str, right: str) -> Non
     torch.manual_seed(0)
     x, w = torch.randn(m, k), torch.randn(k, n) * torch.logspace(-3, 3, n)
     y = product(x, w, left, right)
+    assert error(y, x, w) <= error(x @ w, x, w) + 2**-24
+
+
+@pytest.mark.parametrize("m", [1, 40, 300])
+def test_any_number_of_rows(m: int) -> None:
+    torch.manual_seed(0)
+    x, w, y = torch.randn(m, 70), torch.randn(70, 640), torch.full((m, 640), 7.0)
+    text = kernel("s0", 640, 70, "k", "n")
+    code = compiled(f"builtin.module attributes {{lamella.hints = {{s0 = 100 : i64}}}} {{{text}}}")
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64)(code["k"])
+    assert function(*(t.data_ptr() for t in (x, w, y)), m) == 0
     assert error(y, x, w) <= error(x @ w, x, w) + 2**-24
 
 

@@ -200,6 +200,19 @@ func.func @main(%x: !sym.t<[512, 1024], f32>, %w: !sym.t<[1024, 768], f32, strid
 
 // -----
 
+// There, rows may be any number.
+
+// CHECK-LABEL: lamella.decisions = ["aten.mm f32*f32->f32 1x100x768x1024 kk plain: ATen
+// AMX-LABEL: lamella.decisions = ["aten.mm f32*f32->f32 1x100x768x1024 kk plain: a kernel, matrix units
+builtin.module attributes {lamella.hints = {s0 = 100 : i64}} {
+  func.func @main(%x: !sym.t<[s0, 1024], f32>, %w: !sym.t<[1024, 768], f32, strides=[1, 1024]>) -> !sym.t<[s0, 768], f32> {
+    %0 = aten.mm(%x, %w) : (!sym.t<[s0, 1024], f32>, !sym.t<[1024, 768], f32, strides=[1, 1024]>) -> !sym.t<[s0, 768], f32>
+    func.return %0 : !sym.t<[s0, 768], f32>
+  }
+}
+
+// -----
+
 // Attention of halves is a kernel in f32 then, and a convolution a call.
 
 // CHECK-LABEL: lamella.decisions

@@ -55,6 +55,26 @@ loop.kernel @factors(%x0: !sym.t<[300, 190], f32>, %x1: !sym.t<[250, 300], bf16>
 
 // -----
 
+// Any number of rows.
+
+// CHECK:      loop.kernel @rows
+// CHECK-SAME: grid [t1 = 2, t0 = floordiv(s0 + 127, 128)]
+// CHECK:        loop.for [d0 = 128*t0 : min(s0, 128*t0 + 128), d1 = 320*t1 : 320*t1 + 320] attributes {matrix, split
+builtin.module attributes {lamella.hints = {s0 = 100 : i64}} {
+  loop.kernel @rows(%x0: !sym.t<[s0, 70], f32>, %x1: !sym.t<[70, 640], f32>) outs(%y0: !sym.t<[s0, 640], f32>) sizes [s0] grid [d0 = s0, d1 = 640] {
+    %0 = loop.for [r0 = 70] reduce [add] {
+      %1 = loop.load %x0[d0, r0] : !sym.t<[s0, 70], f32>
+      %2 = loop.load %x1[r0, d1] : !sym.t<[70, 640], f32>
+      %3 = arith.mulf %1, %2 : f32
+      loop.yield %3 : f32
+    } : f32
+    loop.store %0, %y0[d0, d1] : !sym.t<[s0, 640], f32>
+    loop.end
+  }
+}
+
+// -----
+
 // Small ones are for vectors.
 
 // CHECK-LABEL: loop.kernel @small
