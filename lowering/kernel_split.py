@@ -198,8 +198,13 @@ class SplitLoop:
 
         (found,) = b.loop(0, width, LANES, [none], look)
 
-        def again() -> list[SSAValue]:
+        def columns() -> list[SSAValue]:
             return b.loop(0, width, LANES, [], lambda n, _: self._again(row, m, n, ends, k))
+
+        def again() -> list[SSAValue]:
+            # of a row with a NaN all sums are, and were
+            number = b.binary(llvm.XOrOp, self.factors[0].has_nan(b.index_add(ends[0][0], m), k), b.constant(1, i1))
+            return b.when(number, columns)
 
         b.when(b.intrinsic("vector.reduce.or", (found,), i1), again)
         return []
@@ -312,7 +317,7 @@ class _Factor:
 
     def _vector(self, i: Num, o: Num, hi: Num, r: Num, k: Num) -> SSAValue:
         """The i-th vector along the inner dim, or along the other."""
-        b, body = self.b, self.body
+        b = self.b
         whole = multiple_of(self.r.extent, STEP)
         zero = b.constant(0.0, vector(f32, LANES))
         keep: SSAValue | None = None
@@ -329,14 +334,35 @@ class _Factor:
             if not whole:
                 keep = b.icmp("slt", b.number(r), b.number(k))
                 r = _least(self.loop, r, b.index_sub(k, 1))
+        value = self._lanes(along, mask, o, r)
+        return value if keep is None else b.select(keep, value, zero)
+
+    def _lanes(self, along: LoopDim, mask: SSAValue | None, o: Num, r: Num) -> SSAValue:
+        """The value at a point of the dim and of the inner one, and at those after it along one of both."""
+        body = self.body
         body.index[self.dim.symbol], body.index[self.r.symbol] = o, r
         body.lanes = Lanes(along.symbol, LANES, 1, mask, False)
         body.run(self.ops)
-        value = b.splat(body.operand(self.value, 0), LANES)
+        value = self.b.splat(body.operand(self.value, 0), LANES)
         body.lanes = None
         for d in (self.dim, self.r):
             del body.index[d.symbol]
-        return value if keep is None else b.select(keep, value, zero)
+        return value
+
+    def has_nan(self, o: Num, k: Num) -> SSAValue:
+        """Whether a value at a point of the dim is NaN."""
+        b = self.b
+
+        def look(r: Num, found: Sequence[SSAValue]) -> list[SSAValue]:
+            mask = None
+            if not multiple_of(self.r.extent, LANES):
+                mask = lane_compare(b, "lt", b.index_sub(k, r), LANES)
+            value = self._lanes(self.r, mask, o, r)
+            nan = b.fcmp("uno", value, value)
+            return [b.binary(llvm.OrOp, found[0], nan if mask is None else b.binary(llvm.AndOp, nan, mask))]
+
+        (found,) = b.loop(0, k, LANES, [b.constant(0, vector(i1, LANES))], look)
+        return b.intrinsic("vector.reduce.or", (found,), i1)
 
 
 def _ops_of(value: SSAValue, terms: Sequence[Operation]) -> list[Operation]:

@@ -79,6 +79,16 @@ def test_numbers_that_are_none() -> None:
     assert y.isnan().any() and y.isinf().any()
 
 
+def test_rows_of_nan() -> None:
+    """They are left as they are: all rows of a step that went wrong would be added up again."""
+    torch.manual_seed(0)
+    x, w = torch.randn(64, 300), torch.randn(300, 256)
+    x[1::3, 299] = torch.nan
+    x[1, 0], x[2, 0], w[5, 9] = torch.inf, torch.inf, -torch.inf
+    for left in "km":
+        torch.testing.assert_close(product(x, w, left), x @ w, equal_nan=True, rtol=1e-5, atol=1e-4)
+
+
 def test_small_numbers() -> None:
     """Below 2^-80 sums keep their digits, though the unit takes parts for zero; some below 2^-117 become zero."""
     torch.manual_seed(0)
