@@ -164,19 +164,12 @@ class MatrixLoop(SumsLoop):
             def part(lo: Num, hi: Num) -> list[SSAValue]:
                 return b.loop(n_lo, n_hi, SIDE, [], lambda n, _: self._tiles(m, at, n, n_lo, lo, hi))
 
-            part(0, self._end(0, k))
-            b.loop(INNER, k, INNER, [], lambda lo, _: part(lo, self._end(lo, k)))
+            part(0, b.index_min(INNER, k))
+            b.loop(INNER, k, INNER, [], lambda lo, _: part(lo, b.index_min(b.index_add(lo, INNER), k)))
             return []
 
         b.loop(0, self.height, SIDE, [], strip)
         self.tiles.release()
-
-    def _end(self, lo: Num, k: Num) -> Num:
-        """Where a part of the inner dim ends."""
-        b, hi = self.b, self.b.index_add(lo, INNER)
-        if isinstance(hi, int) and isinstance(k, int):
-            return min(hi, k)
-        return b.select(b.icmp("slt", b.number(hi), b.number(k)), b.number(hi), b.number(k))
 
     def _tiles(self, row: Num, m: Num, n: Num, first: Num, lo: Num, hi: Num) -> list[SSAValue]:
         """Four tiles of sums over a part of the inner dim. `row` is that of the block, `first` its first column."""

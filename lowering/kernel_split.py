@@ -19,17 +19,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from xdsl.dialects import arith, llvm
+from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, f32, i1, i16, i32, i64
 from xdsl.ir import Operation, SSAValue
 
-from ..dialects.loop import ForOp, LoopDim, StoreOp, YieldOp
+from ..dialects.loop import AssertOp, ForOp, LoopDim, ScratchOp, StoreOp, YieldOp
 from ..dialects.tensor import TensorType
 from .address import evaluate, lane_compare, multiple_of
-from .kernel_matrix import BYTES, Tiles
+from .contraction import Contraction, contraction_of_loop
+from .kernel_matrix import BYTES, SIDE, Tiles
 from .kernel_transpose import transpose_block
 from .lanes import Lanes
-from .llvm_builder import Num, vector
+from .llvm_builder import FunctionBuilder, Num, vector
 from .llvm_properties import NO_FLAGS
 from .schedule_blocks import within
 
@@ -46,9 +47,6 @@ PARTS = 3
 STEP = 32
 """Points of the inner dim that a tile of a factor has."""
 
-SIDE = 32
-"""Rows and columns that four tiles of sums have."""
-
 TILE = 512
 """Elements of a tile of a factor."""
 
@@ -61,29 +59,43 @@ _LEAST, _INFINITE = 0x17800000, 0x7F800000
 """The bits of 2^-80 and of infinity."""
 
 
-def packed_elements(width: int) -> int:
-    """Elements of bf16 that a loop over so many columns packs: those of a strip of rows, too."""
-    return (SIDE + width) * INNER * PARTS
+def packed_bytes(width: int) -> int:
+    """Bytes that a loop over so many columns packs: those of a strip of rows, too."""
+    return 2 * (SIDE + width) * INNER * PARTS
 
 
-def split_of(op: ForOp) -> tuple[int, int] | None:
-    """Rows and columns of the buffer of sums of a loop that `SplitLoop` has code for; None for any other."""
-    body = tuple(op.body.block.ops)
+def room_of(op: ForOp) -> int | None:
+    """Bytes that `SplitLoop` needs of memory for a loop; None where it has no code for it."""
+    if _contraction(op) is None:
+        return None
+    return packed_bytes(cast(int, _sums(op).shape[1]))
+
+
+def _contraction(op: ForOp) -> Contraction | None:
+    """The product of a loop that says it is one in parts; its sums lie in a buffer that has room for whole tiles."""
+    body = list(op.body.block.ops)
     if not {SPLIT, "matrix"} <= op.attributes.keys() or [o.name for o in body] != _BODY or len(op.dims) != 2:
         return None
-    inner, store = cast(ForOp, body[0]), cast(StoreOp, body[1])
-    shape = cast(TensorType, store.target.type).shape
-    if [k.data for k in inner.reduce.data] != ["add"] or len(inner.dims) != 1 or store.value is not inner.res[0]:
+    inner, store, (rows, columns) = cast(ForOp, body[0]), cast(StoreOp, body[1]), op.dims
+    found = contraction_of_loop(inner, tuple(op.dims))
+    if found is None or (found.rows, found.columns) != ((rows,), (columns,)) or len(found.reduce) != 1:
         return None
-    (product,), (r,) = cast(YieldOp, inner.body.block.last_op).operands, inner.dims
     along = [cast(StringAttr, a).data for a in cast("ArrayAttr[Any]", op.attributes[SPLIT])]
     fits = (
-        isinstance(product.owner, arith.MulfOp) and product.type == f32,
-        all(isinstance(n, int) and n % SIDE == 0 for n in shape),
+        [str(v.type) for v in (found.left, found.right, *inner.res)] == ["f32"] * 3,
+        isinstance(store.target.owner, ScratchOp) and _sums(op).dtype == "f32" and store.value is inner.res[0],
+        store.mask is None and store.ok is None and store.combine is None,
+        all(isinstance(n, int) and n % SIDE == 0 for n in _sums(op).shape),
         list(store.index) == [within(d) for d in op.dims],
-        r.lo == 0 and all(name in (d.name, r.name) for name, d in zip(along, op.dims, strict=True)),
+        all(name in (d.name, found.reduce[0].name) for name, d in zip(along, op.dims, strict=True)),
+        not any(isinstance(o, AssertOp) for o in inner.body.block.ops),
     )
-    return cast("tuple[int, int]", tuple(shape)) if all(fits) else None
+    return found if all(fits) else None
+
+
+def _sums(op: ForOp) -> TensorType:
+    """The buffer of sums."""
+    return cast(TensorType, next(o for o in op.body.block.ops if isinstance(o, StoreOp)).target.type)
 
 
 _BODY = ["loop.for", "loop.store", "loop.yield"]
@@ -93,23 +105,20 @@ class SplitLoop:
     """The loop over rows and columns of a block whose sums of products of f32 are made in tiles of bf16."""
 
     def __init__(self, body: KernelBody, op: ForOp, room: SSAValue) -> None:
-        """`room` is memory for `packed_elements`."""
-        self.body, self.b = body, body.b
+        """`room` is memory for `room_of` bytes."""
+        self.body, self.b, self.room = body, body.b, room
         self.rows, self.columns = op.dims
         inner, store, _ = cast("tuple[ForOp, StoreOp, Operation]", tuple(op.body.block.ops))
-        (self.r,) = inner.dims
-        self.terms = list(inner.body.block.ops)
-        self.product = cast(arith.MulfOp, cast(YieldOp, self.terms[-1]).operands[0].owner)
-        self.height, self.width = cast("tuple[int, int]", split_of(op))
-        self.pitch = cast(int, cast(TensorType, store.target.type).strides[0])
+        found = cast(Contraction, _contraction(op))
+        (self.r,) = found.reduce
+        self.terms = [o for o in inner.body.block.ops if not isinstance(o, YieldOp)]
+        self.pitch = cast(int, _sums(op).strides[0])
         self.sums = body.pointers[store.target]
-        self.room = room
-        along = [cast(StringAttr, a).data == self.r.name for a in cast("ArrayAttr[Any]", op.attributes[SPLIT])]
-        left, right = self.product.operands
-        self.factors = [
-            _Factor(self, left, self.rows, along[0], False),
-            _Factor(self, right, self.columns, along[1], True),
-        ]
+        left, right = (cast(StringAttr, a).data == self.r.name for a in cast("ArrayAttr[Any]", op.attributes[SPLIT]))
+        self.factors = (
+            _Factor(self, found.left, self.rows, left, False),
+            _Factor(self, found.right, self.columns, right, True),
+        )
 
     def run(self) -> None:
         """Emit the loop."""
@@ -124,13 +133,13 @@ class SplitLoop:
         panel = b.gep(self.room, SIDE * INNER * PARTS, i16)
 
         def part(first: Num, _: Any) -> list[SSAValue]:
-            size = INNER if multiple_of(self.r.extent, INNER) else _least(self, INNER, b.index_sub(k, first))
+            size = INNER if multiple_of(self.r.extent, INNER) else b.index_min(INNER, b.index_sub(k, first))
             right.pack(panel, n_lo, n_hi, first, size, k)
 
             def strip(m: Num, _: Any) -> list[SSAValue]:
                 # it stays in the L1 cache
                 at = b.index_add(m_lo, m)
-                left.pack(self.room, at, _least(self, b.index_add(at, SIDE), m_hi), first, size, k)
+                left.pack(self.room, at, b.index_min(b.index_add(at, SIDE), m_hi), first, size, k)
 
                 def columns(n: Num, _: Any) -> list[SSAValue]:
                     return self._tiles(tiles, panel, m, n, first, size)
@@ -229,12 +238,14 @@ class SplitLoop:
             mask = lane_compare(b, "lt", b.index_sub(b.index_sub(ends[1][1], ends[1][0]), n), LANES)
             wrong = b.binary(llvm.AndOp, wrong, mask)
 
+        left, right = self.factors
+
         def add(r: Num, carried: Sequence[SSAValue]) -> list[SSAValue]:
             body.index[self.rows.symbol] = b.index_add(ends[0][0], m)
             body.index[self.columns.symbol], body.index[self.r.symbol] = b.index_add(ends[1][0], n), r
             body.lanes = Lanes(self.columns.symbol, LANES, 1, mask, False)
-            body.run(self.terms[:-1])
-            x, w = (b.splat(body.operand(v, 0), LANES) for v in self.product.operands)
+            body.run(self.terms)
+            x, w = (b.splat(body.operand(v, 0), LANES) for v in (left.value, right.value))
             body.lanes = None
             for d in (self.rows, self.columns, self.r):
                 del body.index[d.symbol]
@@ -252,7 +263,7 @@ class _Factor:
     """One side of the product: `value` for each point of `dim` and of the inner dim."""
 
     def __init__(self, loop: SplitLoop, value: SSAValue, dim: LoopDim, along_inner: bool, right: bool) -> None:
-        self.body, self.b, self.loop = loop.body, loop.b, loop
+        self.body, self.b = loop.body, loop.b
         self.value, self.dim, self.r = value, dim, loop.r
         self.along_inner, self.right = along_inner, right
         self.ops = _ops_of(value, loop.terms)
@@ -293,7 +304,7 @@ class _Factor:
         words, shift = vector(i16, STEP), b.constant(16, vector(i32, LANES))
 
         def row(i: Num, _: Any) -> list[SSAValue]:
-            for p, (x, y) in enumerate(zip(*[_split(self, read(i, which)) for which in (0, 1)], strict=True)):
+            for p, (x, y) in enumerate(zip(*[_split(b, read(i, which)) for which in (0, 1)], strict=True)):
                 if self.right:
                     both = b.binary(llvm.OrOp, b.binary(llvm.LShrOp, x, shift), y)
                 else:
@@ -324,7 +335,7 @@ class _Factor:
         if self.along_inner:
             along, o, mask = self.r, b.index_add(o, i), None
             if not multiple_of(self.dim.extent, LANES):
-                o = _least(self.loop, o, b.index_sub(hi, 1))
+                o = b.index_min(o, b.index_sub(hi, 1))
             if not whole:
                 keep = mask = lane_compare(b, "lt", b.index_sub(k, r), LANES)
         else:
@@ -333,7 +344,7 @@ class _Factor:
                 mask = lane_compare(b, "lt", b.index_sub(hi, o), LANES)
             if not whole:
                 keep = b.icmp("slt", b.number(r), b.number(k))
-                r = _least(self.loop, r, b.index_sub(k, 1))
+                r = b.index_min(r, b.index_sub(k, 1))
         value = self._lanes(along, mask, o, r)
         return value if keep is None else b.select(keep, value, zero)
 
@@ -376,9 +387,8 @@ def _ops_of(value: SSAValue, terms: Sequence[Operation]) -> list[Operation]:
     return [o for o in terms if o in needed]
 
 
-def _split(factor: _Factor, value: SSAValue) -> list[SSAValue]:
+def _split(b: FunctionBuilder, value: SSAValue) -> list[SSAValue]:
     """Three parts of f32, each in the high half of its 32 bits; the low halves are zero."""
-    b = factor.b
     t, number = vector(i32, LANES), value.type
     high = b.constant(-0x10000, t)
     parts: list[SSAValue] = []
@@ -388,11 +398,3 @@ def _split(factor: _Factor, value: SSAValue) -> list[SSAValue]:
         value = b.binary(llvm.FSubOp, value, b.pure(llvm.BitcastOp, (parts[-1],), number), NO_FLAGS)  # it is exact
     # denormals and what is no number have digits left
     return [*parts, b.binary(llvm.AndOp, b.pure(llvm.BitcastOp, (value,), t), high)]
-
-
-def _least(loop: SplitLoop, x: Num, y: Num) -> Num:
-    """The smaller number."""
-    b = loop.b
-    if isinstance(x, int) and isinstance(y, int):
-        return min(x, y)
-    return b.select(b.icmp("slt", b.number(x), b.number(y)), b.number(x), b.number(y))

@@ -361,6 +361,12 @@ class OpBuilder:
 
     # --------------------------------------------------------------------------------------------------------- memory
 
+    def index_min(self, a: Num, b: Num) -> Num:
+        if isinstance(a, int) and isinstance(b, int):
+            return min(a, b)
+        x, y = self.number(a), self.number(b)
+        return self.select(self.icmp("slt", x, y), x, y)
+
     def gep(self, pointer: SSAValue, offset: Num, element: Attribute) -> SSAValue:
         """The address `offset` elements on; a vector of offsets gives a vector of addresses."""
         if isinstance(offset, int) and offset == 0:

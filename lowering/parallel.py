@@ -38,7 +38,7 @@ from ..dialects.tensor import itemsize
 from .address import evaluate
 from .halves_apart import only_bf16
 from .kernel_body import KernelBody, Side
-from .kernel_split import packed_elements, split_of
+from .kernel_split import room_of
 from .llvm_builder import FunctionBuilder, Num
 from .llvm_properties import address_of
 from .schedule_access import stride
@@ -134,12 +134,12 @@ def _body_function(kernel: KernelOp, target: Any, contract: bool) -> tuple[llvm.
     scratch = [op for op in body_ops(kernel.body) if isinstance(op, ScratchOp)]
     sides = cast("IntegerAttr[Any]", kernel.attributes.get("sides", IntegerAttr(1, i64))).value.data
     buffers = [body.pointers, *(dict(body.pointers) for _ in range(1, sides))]
-    splits = [(op, sizes) for op in body_ops(kernel.body) if isinstance(op, ForOp) and (sizes := split_of(op))]
     heap = [pointer for found in buffers for pointer in _scratch_buffers(body, scratch, found)]
-    for op, sizes in splits if target.has_amx else ():
-        b.location = op.location
-        body.rooms[op] = _on_heap(b, 2 * packed_elements(sizes[1]))
-        heap.append(body.rooms[op])
+    for op in body_ops(kernel.body) if target.has_amx else ():
+        if isinstance(op, ForOp) and (size := room_of(op)) is not None:
+            b.location = op.location
+            heap.append(_on_heap(b, size))
+            body.rooms[op] = heap[-1]
     for pointer in heap:
         _unless(b, b.icmp("ne", pointer, b.pure(llvm_ext.ZeroOp, (), PTR)), leave, NO_MEMORY)
     _grid(body, kernel, lo, hi, buffers)

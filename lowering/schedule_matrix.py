@@ -85,8 +85,8 @@ def matrix_product(
         return False
     m, n, k = (cast(int, d.extent) for d in (rows, columns, r))
     halves = loop.results[0].type == f32
-    narrow = _narrow if halves else _byte
-    left, right = narrow(found.left), narrow(found.right)
+    factor = narrow if halves else _byte
+    left, right = factor(found.left), factor(found.right)
     unit = next((u for u in units(vectors) if u.sums == f"{loop.results[0].type}" and rows_of_block(m, n, k, u)), None)
     if left is None or right is None or unit is None:
         return False
@@ -115,7 +115,7 @@ def _width(n: int, k: int, others: int, machine: Machine) -> int:
     return next(iter(fitting), SIDE)
 
 
-def _narrow(v: SSAValue) -> SSAValue | None:
+def narrow(v: SSAValue) -> SSAValue | None:
     """What a factor is widened from, where bf16 holds all of it: bf16 itself, or bytes."""
     owner = v.owner
     if isinstance(owner, arith.ExtFOp) and owner.input.type == bf16:

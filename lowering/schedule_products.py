@@ -19,6 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from ..dialects.expr import Dim
 from ..dialects.loop import (
     ALONG,
+    AssertOp,
     DimsAttr,
     EndOp,
     ForOp,
@@ -74,7 +75,9 @@ def tile_product(kernel: KernelOp, vectors: Vectors, machine: Machine, hints: Hi
     found = contraction_of_loop(loop, tuple(kernel.grid), vectors=True) if loop is not None else None
     if loop is None or found is None:
         return None
-    for for_units in (matrix_product, split_product) if machine.parts else ():
+    # factors are computed where they are packed, and what only fails is not
+    fails = any(isinstance(o, AssertOp) for o in loop.body.block.ops)
+    for for_units in (matrix_product, split_product) if machine.parts and not fails else ():
         if for_units(kernel, loop, found, vectors, machine, hints):
             return Tiling(None, None)
     sums = vectors.sums

@@ -18,31 +18,31 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import cast
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr, bf16, f32, i8
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr, f32
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, YieldOp
 from .contraction import Contraction
 from .fuse_cost import Hints, Machine
-from .kernel_split import SIDE, SPLIT, packed_elements
+from .kernel_matrix import SIDE
+from .kernel_split import SPLIT, packed_bytes
 from .schedule_access import accesses
 from .schedule_blocks import Blocks, clone, copied
 from .schedule_dims import best_dim
+from .schedule_matrix import narrow
 from .vectors import Vectors
 
 MOST = (512, 1024)
 """Rows and columns of a block at most."""
 
-ROWS = COLUMNS = 32
-INNER = 64
+LEAST = (32, 32, 64)
 """Rows, columns and points of the inner dim from which on packing pays."""
-
-SHARE = 0.45
-"""Of the cache that the packed columns of a block fill."""
 
 PRODUCTS = 1 << 21
 """Products of numbers from which on it does."""
+
+SHARE = 0.45
+"""Of the cache that the packed columns of a block fill."""
 
 PACK = 32
 """Products of numbers that take as long as packing one number."""
@@ -50,7 +50,7 @@ PACK = 32
 
 def split_pays(m: int, n: int, k: int) -> bool:
     """Whether a product of such sizes is one for matrix units."""
-    return m >= ROWS and n >= COLUMNS and k >= INNER and m * n * k >= PRODUCTS
+    return all(map(int.__ge__, (m, n, k), LEAST)) and m * n * k >= PRODUCTS
 
 
 def split_product(
@@ -65,19 +65,13 @@ def split_product(
     if any(d.lo != 0 for d in (rows, columns, r)) or not all(isinstance(d.extent, int) for d in (columns, r)):
         return False
     m, n, k = (hints.size(d.extent) for d in (rows, columns, r))
-    if loop.results[0].type != f32 or not split_pays(m, n, k) or all(map(_is_narrow, (found.left, found.right))):
+    if loop.results[0].type != f32 or not split_pays(m, n, k):
         return False
+    if narrow(found.left) is not None and narrow(found.right) is not None:
+        return False  # one bf16 holds each factor
     block = _block(m, n, hints.points(found.batch), machine)
     _Rewrite(kernel, loop, found, *block).run()
     return True
-
-
-def _is_narrow(v: SSAValue) -> bool:
-    """Whether one bf16 holds a factor."""
-    owner = v.owner
-    if isinstance(owner, arith.ExtFOp):
-        return owner.input.type == bf16
-    return isinstance(owner, arith.SIToFPOp | arith.UIToFPOp) and owner.input.type == i8
 
 
 def _block(m: int, n: int, others: int, machine: Machine) -> tuple[int, int]:
@@ -93,7 +87,7 @@ def _block(m: int, n: int, others: int, machine: Machine) -> tuple[int, int]:
         (rows, columns)
         for rows in _sides(m, MOST[0])
         for columns in _sides(n, MOST[1])
-        if 2 * packed_elements(columns) <= machine.l2 * SHARE
+        if packed_bytes(columns) <= machine.l2 * SHARE
     ]
     return min(fitting, key=lambda b: time(*b), default=(SIDE, SIDE))
 
@@ -113,7 +107,7 @@ class _Rewrite(Blocks):
     def __init__(self, kernel: KernelOp, loop: ForOp, found: Contraction, rows: int, columns: int) -> None:
         (d0,), (d1,) = found.rows, found.columns
         super().__init__(kernel, loop, found.batch, [(d0, rows), (d1, columns)])
-        self.found, (self.rows, self.columns) = found, self.dims
+        self.found = found
 
     def run(self) -> None:
         """Replace the body of the kernel."""

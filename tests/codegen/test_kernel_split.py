@@ -27,14 +27,15 @@ loop.kernel @k(%x: {x}, %w: {w}) outs(%y: {y}) sizes [{"s0" if m == "s0" else ""
 }}"""
 
 
-def product(x: Tensor, w: Tensor, left: str = "k", right: str = "n") -> Tensor:
-    """x @ w, as the kernel makes it."""
+def product(x: Tensor, w: Tensor, left: str = "k", right: str = "n", text: str | None = None) -> Tensor:
+    """x @ w, as the kernel, or that of a text, makes it."""
     (m, k), n = x.shape, w.shape[1]
     given = [x.contiguous() if left == "k" else x.T.contiguous(), w.contiguous() if right == "n" else w.T.contiguous()]
     y = torch.full((m, n), 7.0)
-    code = compiled(kernel(m, n, k, left, right))
-    function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)(code["k"])
-    assert function(*(t.data_ptr() for t in (*given, y))) == 0
+    code = compiled(kernel(m, n, k, left, right) if text is None else text)
+    types = [*[ctypes.c_void_p] * 3, *[ctypes.c_int64] * (text is not None and "s0" in text)]
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, *types)(code["k"])
+    assert function(*(t.data_ptr() for t in (*given, y)), *[m] * (len(types) - 3)) == 0
     return y
 
 
@@ -57,11 +58,15 @@ def test_sizes_and_layouts(m: int, n: int, k: int, left: str, right: str) -> Non
 @pytest.mark.parametrize("m", [1, 40, 300])
 def test_any_number_of_rows(m: int) -> None:
     torch.manual_seed(0)
-    x, w, y = torch.randn(m, 70), torch.randn(70, 640), torch.full((m, 640), 7.0)
-    text = kernel("s0", 640, 70, "k", "n")
-    code = compiled(f"builtin.module attributes {{lamella.hints = {{s0 = 100 : i64}}}} {{{text}}}")
-    function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64)(code["k"])
-    assert function(*(t.data_ptr() for t in (x, w, y)), m) == 0
+    x, w, text = torch.randn(m, 70), torch.randn(70, 640), kernel("s0", 640, 70, "k", "n")
+    y = product(x, w, text=f"builtin.module attributes {{lamella.hints = {{s0 = 100 : i64}}}} {{{text}}}")
+    assert error(y, x, w) <= error(x @ w, x, w) + 2**-24
+
+
+def test_columns_come_first_in_the_product() -> None:
+    torch.manual_seed(0)
+    x, w = torch.randn(64, 300), torch.randn(300, 128)
+    y = product(x, w, text=kernel(64, 128, 300, "k", "n").replace("arith.mulf %a, %b", "arith.mulf %b, %a"))
     assert error(y, x, w) <= error(x @ w, x, w) + 2**-24
 
 

@@ -37,11 +37,11 @@ loop.kernel @mm(%x0: !sym.t<[32, 64], f32>, %x1: !sym.t<[32, 64], f32>) outs(%y0
   loop.end
 }
 
-// A loop of another form has no such code, whatever its attributes say: this one has a maximum.
+// A loop of another form has no such code, whatever its attributes say: a maximum; sums that are no buffer's.
 
-// CHECK-LABEL: llvm.func internal @other.body
+// CHECK-LABEL: llvm.func internal @maximum.body
 // CHECK-NOT:  llvm.x86.t
-loop.kernel @other(%x0: !sym.t<[32, 64], f32>, %x1: !sym.t<[32, 64], f32>) outs(%y0: !sym.t<[32, 32], f32>) sizes [] grid [] {
+loop.kernel @maximum(%x0: !sym.t<[32, 64], f32>, %x1: !sym.t<[32, 64], f32>) outs(%y0: !sym.t<[32, 32], f32>) sizes [] grid [] {
   loop.for [d0 = 32, d1 = 32] attributes {matrix, split = ["r0", "r0"]} {
     %1 = loop.for [r0 = 64] reduce [max] {
       %2 = loop.load %x0[d0, r0] : !sym.t<[32, 64], f32>
@@ -50,6 +50,22 @@ loop.kernel @other(%x0: !sym.t<[32, 64], f32>, %x1: !sym.t<[32, 64], f32>) outs(
       loop.yield %4 : f32
     } : f32
     loop.store %1, %y0[d0, d1] : !sym.t<[32, 32], f32>
+    loop.yield
+  }
+  loop.end
+}
+
+// CHECK-LABEL: llvm.func internal @result.body
+// CHECK-NOT:  llvm.x86.t
+loop.kernel @result(%x0: !sym.t<[32, 64], f32>, %x1: !sym.t<[32, 64], f32>) outs(%y0: !sym.t<[32, 32], f32, strides=[1, 32]>) sizes [] grid [] {
+  loop.for [d0 = 32, d1 = 32] attributes {matrix, split = ["r0", "r0"]} {
+    %1 = loop.for [r0 = 64] reduce [add] {
+      %2 = loop.load %x0[d0, r0] : !sym.t<[32, 64], f32>
+      %3 = loop.load %x1[d1, r0] : !sym.t<[32, 64], f32>
+      %4 = arith.mulf %2, %3 : f32
+      loop.yield %4 : f32
+    } : f32
+    loop.store %1, %y0[d0, d1] : !sym.t<[32, 32], f32, strides=[1, 32]>
     loop.yield
   }
   loop.end

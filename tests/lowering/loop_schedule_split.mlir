@@ -89,3 +89,25 @@ loop.kernel @small(%x0: !sym.t<[64, 64], f32>, %x1: !sym.t<[64, 64], f32>) outs(
   loop.store %0, %y0[d0, d1] : !sym.t<[64, 64], f32>
   loop.end
 }
+
+// -----
+
+// What fails for a bad index is not where factors are packed.
+
+// CHECK-LABEL: loop.kernel @fails
+// CHECK-NOT: split
+// CHECK: loop.assert
+loop.kernel @fails(%x0: !sym.t<[512], i64>, %x1: !sym.t<[1000, 256], f32>, %x2: !sym.t<[256, 768], f32>) outs(%y0: !sym.t<[512, 768], f32>) sizes [] grid [d0 = 512, d1 = 768] {
+  %0 = loop.for [r0 = 256] reduce [add] {
+    %1 = loop.load %x0[d0] : !sym.t<[512], i64>
+    %2 = arith.constant 1000 : i64
+    %3 = arith.cmpi ult, %1, %2 : i64
+    loop.assert %3, "index is out of bounds"
+    %4 = loop.load %x1[v0, r0](%1) : !sym.t<[1000, 256], f32>
+    %5 = loop.load %x2[r0, d1] : !sym.t<[256, 768], f32>
+    %6 = arith.mulf %4, %5 : f32
+    loop.yield %6 : f32
+  } : f32
+  loop.store %0, %y0[d0, d1] : !sym.t<[512, 768], f32>
+  loop.end
+}
