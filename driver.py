@@ -270,9 +270,10 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
     _add_patterns(module)
     text = print_module(module, locations=True)
     gpu = gpu_of(options) if "device=cuda" in text else None
+    passes = pipeline(options, target, gpu)  # with what they are told of the machine: caches, threads
     key = ""
     if options.cache and not dumping and not tell:
-        key = cache_key(text, compiler_version(), options.key, *machines(target, gpu))
+        key = cache_key(text, compiler_version(), options.key, passes, *machines(target, gpu))
         found = default_cache().get("graph", key)
         if found is not None:
             return Compilation(**pickle.loads(found), from_cache=True)
@@ -294,7 +295,6 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
         from .codegen.triton_module import expect_kernels
 
         expect_kernels(sum(1 for _ in module.walk()))
-    passes = pipeline(options, target, gpu)
     kernels: Kernels | None = None
     try:
         start = time.perf_counter()

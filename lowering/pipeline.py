@@ -33,7 +33,7 @@ def pipeline(
     whole = " parts=false" if invariant else ""
     alike = " invariant=true" if invariant else ""
     alike += " tf32=true" if options.tf32 and numerics != "eager" else ""
-    machine = f"l1={target.l1} l2={target.l2} l3={target.l3} threads={target.cores}"
+    machine = f"l1={target.l1} l2={target.l2} l3={target.l3} threads={target.threads}"
     pairs = " pairs=true" if target.has_pairs else ""
     vectors = f"bits={target.vector_bits} registers={target.registers}"
     return ",".join(

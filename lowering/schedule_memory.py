@@ -75,9 +75,9 @@ def memory(kernel: KernelOp, machine: Machine, hints: Hints, is_product: bool) -
                 elif 2 * hints.bytes(buffer) > near:
                     step = _next_tile(a, loop, kernel) or _row_step(a, loop)
                     if step is not None:
-                        _prefetch(a, step, 2)
+                        prefetch(a, step, 2)
                     elif not is_product and buffer not in loaded and a.combine is None and bytes_of(a) == 2:
-                        _prefetch(a, WRITTEN_AHEAD)
+                        prefetch(a, WRITTEN_AHEAD)
             elif 2 * hints.bytes(buffer) > near:
                 first, last = readers[buffer][0], readers[buffer][-1]
                 row = None if first is last or is_product else _row_of_point(a, kernel, machine)
@@ -88,7 +88,7 @@ def memory(kernel: KernelOp, machine: Machine, hints: Hints, is_product: bool) -
                 elif row is None and loop is first:
                     _read_ahead(a, loop, kernel, far)
                 elif row is not None and loop is last:
-                    _prefetch(a, row * -(-far // row) * sides)
+                    prefetch(a, row * -(-far // row) * sides)
 
 
 def chosen_before(a: LoadOp, kernel: KernelOp) -> list[Operation] | None:
@@ -147,9 +147,9 @@ def _read_ahead(a: LoadOp, loop: ForOp, kernel: KernelOp, far: int) -> None:
     inner = a.parent_op()
     if inner is loop or not isinstance(inner, ForOp):
         row = _next_tile(a, loop, kernel) or _row_step(a, loop)
-        return _prefetch(a, far) if row is None else _prefetch(a, row, 2)
+        return prefetch(a, far) if row is None else prefetch(a, row, 2)
     step = stride(a, inner.dims[-1].symbol)
-    return _prefetch(a, far if step in (None, 0, 1) else expr.normal(step * bytes_of(a) * ROWS_AHEAD))  # pyright: ignore
+    return prefetch(a, far if step in (None, 0, 1) else expr.normal(step * bytes_of(a) * ROWS_AHEAD))  # pyright: ignore
 
 
 def _next_tile(a: Access, loop: ForOp, kernel: KernelOp) -> int | None:
@@ -174,7 +174,7 @@ def _row_step(a: Access, loop: ForOp) -> Dim | None:
     return expr.normal(far * TILE_ROWS_AHEAD)  # pyright: ignore[reportOperatorIssue]
 
 
-def _prefetch(a: Access, ahead: Dim, level: int = 1) -> None:
+def prefetch(a: Access, ahead: Dim, level: int = 1) -> None:
     """Rows of tiles lie in the same few places of the first cache: they are fetched to the second one."""
     a.attributes["prefetch"] = IntegerAttr(ahead, i64) if isinstance(ahead, int) else IndexAttr.get([ahead])
     if level > 1:

@@ -21,15 +21,17 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr, f32
 from xdsl.ir import Block, Operation, SSAValue
 
+from ..dialects import expr
 from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, YieldOp
 from .contraction import Contraction
 from .fuse_cost import Hints, Machine
 from .kernel_matrix import SIDE
-from .kernel_split import SPLIT, packed_bytes
-from .schedule_access import accesses
+from .kernel_split import LANES, SPLIT, packed_bytes
+from .schedule_access import accesses, stride
 from .schedule_blocks import Blocks, clone, copied
-from .schedule_dims import best_dim
+from .schedule_dims import best_dim, bytes_of
 from .schedule_matrix import narrow
+from .schedule_memory import prefetch
 from .vectors import Vectors
 
 MOST = (512, 1024)
@@ -46,6 +48,9 @@ SHARE = 0.45
 
 PACK = 32
 """Products of numbers that take as long as packing one number."""
+
+AHEAD = 64
+"""Bytes ahead at which rows are asked for whose neighbours are packed: those of the next tile."""
 
 
 def split_pays(m: int, n: int, k: int) -> bool:
@@ -115,6 +120,8 @@ class _Rewrite(Blocks):
         values: dict[SSAValue, SSAValue] = {}
         factors = [copied(v, values) for v in (self.found.left, self.found.right)]
         along = [StringAttr(self._along(ops, d)) for ops, d in zip(factors, self.dims, strict=True)]
+        for ops, name, d in zip(factors, along, self.dims, strict=True):
+            _read_ahead(ops, d, name.data == d.name)
         product = clone(cast(Operation, cast(YieldOp, self.loop.body.block.last_op).operands[0].owner), values)
         body = Block([*factors[0], *factors[1], product, YieldOp.create(operands=product.results, location=at)])
         inner = ForOp.make(self.loop.dims, body, reduce=["add"], result_types=[f32], location=at)
@@ -128,3 +135,14 @@ class _Rewrite(Blocks):
         (r,) = self.found.reduce
         loads = [a for a in accesses(ops) if isinstance(a, LoadOp)]
         return r.name if best_dim([d, r], loads, Hints({})) is r else d.name
+
+
+def _read_ahead(ops: list[Operation], d: LoopDim, across: bool) -> None:
+    """Fetch what the next tiles are packed of: further on in each row of the inner dim, or the next rows of `d`, which
+    are as many as a tile has, often some pages apart each and so in the same few places of the first cache.
+    """
+    for a in ops:
+        if isinstance(a, LoadOp) and across:
+            prefetch(a, AHEAD)
+        elif isinstance(a, LoadOp) and (step := stride(a, d.symbol)) is not None and step != 0:
+            prefetch(a, expr.normal(step * bytes_of(a) * LANES), 2)  # pyright: ignore[reportOperatorIssue]

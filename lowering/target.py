@@ -50,6 +50,15 @@ class CpuTarget:
         return self.has_amx or "+avx512fp16" in self.features or not self.triple.startswith("x86_64")
 
     @property
+    def threads(self) -> int:
+        """Threads that a launch should keep busy: torch's, as they are now, which may be fewer than there are cores."""
+        if self.name != "host":
+            return self.cores
+        import torch
+
+        return max(1, min(self.cores, torch.get_num_threads()))
+
+    @property
     def registers(self) -> int:
         """Vectors that registers hold."""
         return 32 if self.has_avx512 or self.triple.startswith("aarch64") else 16
