@@ -288,8 +288,8 @@ class _Factor:
         """
         b = self.b
 
-        def along_rows(i: Num, half: int) -> SSAValue:
-            return self._vector(i, o, hi, b.index_add(r, half * LANES), k)
+        def along_rows(i: Num, half: Num) -> SSAValue:
+            return self._vector(i, o, hi, b.index_add(r, b.index_mul(half, LANES)), k)
 
         def read(i: Num, which: int) -> SSAValue:
             """One of the two vectors of a row of the tile."""
@@ -315,15 +315,20 @@ class _Factor:
 
         return b.loop(0, LANES, 1, [], row)
 
-    def _exchanged(self, read: Callable[[int, int], SSAValue]) -> SSAValue:
+    def _exchanged(self, read: Callable[[int, Num], SSAValue]) -> SSAValue:
         """Memory with the vectors of a tile's rows where these lie across: two blocks, exchanged."""
         b = self.b
         kept = b.alloca(4 * LANES * STEP)
-        for half in (0, 1):
+        # the right factor has its rows one after the other, the left one has halves of them
+        block, row = (LANES * LANES, LANES) if self.right else (LANES, STEP)
+
+        def exchange(half: Num, _: Any) -> list[SSAValue]:
+            start = b.gep(kept, b.index_mul(half, block), f32)
             for i, v in enumerate(transpose_block(b, [read(i, half) for i in range(LANES)])):
-                # the right factor has its rows one after the other, the left one has halves of them
-                at = (half * LANES + i) * LANES if self.right else i * STEP + half * LANES
-                b.store(v, b.gep(kept, at, f32), 64)
+                b.store(v, b.gep(start, i * row, f32), 64)
+            return []
+
+        b.loop(0, 2, 1, [], exchange)
         return kept
 
     def _vector(self, i: Num, o: Num, hi: Num, r: Num, k: Num) -> SSAValue:
