@@ -78,12 +78,10 @@ def _is_attention(first: Node, last: Node, members: Sequence[Node], readers: Map
     from .fuse_merge import merge_groups
     from .fuse_plan import single
 
-    group: Group | None = single(first)
-    for n in members[1:]:
-        if not (n is last or n.pointwise or (n.combine and set(n.combine) <= _KINDS)):
-            return False
-        group = None if group is None else merge_groups(group, single(n))
-    if group is None or not any(n.combine for n in members if n not in (first, last)):
+    between = [n for n in members if n is not first and n is not last]
+    if not all(n.pointwise or (n.combine and set(n.combine) <= _KINDS) for n in between):
+        return False
+    if not any(n.combine for n in between) or _is_read_outside(first, members, readers):
         return False
     if tensor_type(first.results[0]).device.startswith("cuda"):
         if not _has_one_loop(first, last, members):
@@ -92,13 +90,28 @@ def _is_attention(first: Node, last: Node, members: Sequence[Node], readers: Map
         return False
     if not all(isinstance(d.extent, int) for n in (first, last) for d in (*n.dims[-2:], *n.reduce)):
         return False
+    keys = {d.extent for d in first.dims}
+    for n in members[1:]:
+        keys &= {d.extent for d in n.reduce} if n.reduce else keys
+    if not keys:
+        return False
+    group: Group | None = single(first)
+    for n in members[1:]:  # what costs most is last: a model has hundreds of pairs of products that are none
+        group = None if group is None else merge_groups(group, single(n))
+    if group is None:
+        return False
     inner, reduced = group.inner(first), group.reduced(last)
     if len(inner) != 1 or reduced != inner or len(group.inner(last)) != 1:
         return False
     if any(n.reduce and group.reduced(n) != inner for n in members[1:]):
         return False
     scores = [n for n in members if n is not last and set(inner) & set(group.axes[n][: len(n.dims)])]
-    return not any(n.escapes or not readers.get(r, set()) <= set(members) for n in scores for r in n.results)
+    return not any(_is_read_outside(n, members, readers) for n in scores)
+
+
+def _is_read_outside(n: Node, members: Sequence[Node], readers: Mapping[SSAValue, set[Node]]) -> bool:
+    """Whether anything but some nests needs what one makes."""
+    return n.escapes or any(not readers.get(r, set()) <= set(members) for r in n.results)
 
 
 def _has_one_loop(first: Node, last: Node, members: Sequence[Node]) -> bool:
