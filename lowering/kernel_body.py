@@ -47,6 +47,7 @@ from .memory_to_llvm import MAX_STRIDE, Element, Memory
 from .scalar_to_llvm import ScalarCode
 from .scans import joined, scan_lanes, scan_type
 from .schedule_access import stride
+from .split_functions import Shared
 
 
 @dataclass
@@ -64,7 +65,7 @@ class KernelBody:
     """Appends a kernel's ops to a function.
 
     `pointers` has the buffers, `index` the values of size and grid symbols. `fail(ok, n)` leaves the function when the
-    n-th message's condition does not hold.
+    n-th message's condition does not hold. `shared` has functions that all kernels of a module may call.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class KernelBody:
         read_only: frozenset[SSAValue],
         index: dict[sympy.Symbol, Num],
         fail: Callable[[SSAValue, str], None],
+        shared: Shared,
     ):
         self.b = b
         self.target = target
@@ -84,6 +86,7 @@ class KernelBody:
         self.read_only = read_only
         self.index = index
         self.fail = fail
+        self.shared = shared
         self.values: dict[SSAValue, Value] = {}
         self.lanes: Lanes | None = None
         self.scans: dict[ScanOp | SortOp, list[SSAValue]] = {}

@@ -16,44 +16,31 @@ Computations (ARITH 2019).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, f32, i1, i16, i32, i64
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, f32, i1, i16, i32
 from xdsl.ir import Operation, SSAValue
 
-from ..dialects.loop import AssertOp, ForOp, LoopDim, ScratchOp, StoreOp, YieldOp
+from ..dialects.loop import AssertOp, ForOp, LoadOp, LoopDim, ScratchOp, StoreOp, YieldOp
 from ..dialects.tensor import TensorType
 from .address import evaluate, lane_compare, multiple_of
 from .contraction import Contraction, contraction_of_loop
-from .kernel_matrix import BYTES, SIDE, Tiles
-from .kernel_transpose import transpose_block
+from .kernel_matrix import SIDE, Tiles
 from .lanes import Lanes
-from .llvm_builder import FunctionBuilder, Num, vector
-from .llvm_properties import NO_FLAGS
+from .llvm_builder import Num, vector
+from .schedule_access import stride
 from .schedule_blocks import within
+from .split_functions import INNER, LANES, PARTS, STEP, Packing, multiply, pack
 
 if TYPE_CHECKING:
     from .kernel_body import KernelBody
 
 SPLIT = "split"
 """The attribute of a `matrix` loop of f32: the dims along which vectors of its two factors lie."""
-
-INNER = 256
-"""Points of the inner dim whose packed factors the L2 cache holds."""
-
-PARTS = 3
-STEP = 32
-"""Points of the inner dim that a tile of a factor has."""
-
-TILE = 512
-"""Elements of a tile of a factor."""
-
-LANES = 16
-
-_ORDER = ((2, 0), (1, 0), (1, 1), (0, 1), (0, 2), (0, 0))
-"""The parts that are multiplied, so that few are loaded twice."""
 
 _LEAST, _INFINITE = 0x17800000, 0x7F800000
 """The bits of 2^-80 and of infinity."""
@@ -142,7 +129,7 @@ class SplitLoop:
                 left.pack(self.room, at, b.index_min(b.index_add(at, SIDE), m_hi), first, size, k)
 
                 def columns(n: Num, _: Any) -> list[SSAValue]:
-                    return self._tiles(tiles, panel, m, n, first, size)
+                    return self._tiles(panel, m, n, first, size)
 
                 return b.loop(0, width, SIDE, [], columns)
 
@@ -152,46 +139,12 @@ class SplitLoop:
         tiles.release()
         b.loop(0, height, 1, [], lambda m, _: self._check(m, ends, width, k))
 
-    def _tiles(self, tiles: Tiles, panel: SSAValue, m: Num, n: Num, first: Num, size: Num) -> list[SSAValue]:
+    def _tiles(self, panel: SSAValue, m: Num, n: Num, first: Num, size: Num) -> list[SSAValue]:
         """Four tiles of sums over a part of the inner dim."""
         b = self.b
-        far = INNER * LANES * PARTS
-        panels = (self.room, b.gep(panel, b.index_mul(n, INNER * PARTS), i16))
+        columns = b.gep(panel, b.index_mul(n, INNER * PARTS), i16)
         sums = b.gep(self.sums, b.index_add(b.index_mul(m, self.pitch), n), i32)
-        places = {(i, j): b.gep(sums, i * LANES * self.pitch + j * LANES, i32) for i in (0, 1) for j in (0, 1)}
-
-        def begin() -> list[SSAValue]:
-            for i, j in places:
-                tiles.zero(i, j)
-            return []
-
-        def go_on() -> list[SSAValue]:
-            for (i, j), place in places.items():
-                tiles.load_sums(i, j, place, 4 * self.pitch)
-            return []
-
-        if isinstance(first, int):
-            begin()
-        else:
-            b.when(b.icmp("eq", first, b.constant(0, i64)), begin, go_on)
-
-        def step(r: Num, _: Any) -> list[SSAValue]:
-            at = b.index_mul(r, TILE * PARTS // STEP)
-            held: list[int | None] = [None, None]
-            for parts in _ORDER:
-                for side, p in enumerate(parts):
-                    if held[side] != p:
-                        held[side] = p
-                        for i in (0, 1):
-                            place = b.gep(b.gep(panels[side], at, i16), i * far + p * TILE, i16)
-                            tiles.load_factor(side, i, place, BYTES)
-                for i, j in places:
-                    tiles.multiply("tdpbf16ps", i, j)
-            return []
-
-        b.loop(0, size, STEP, [], step)
-        for (i, j), place in places.items():
-            tiles.store_sums(i, j, place, 4 * self.pitch)
+        multiply(self.body.shared, b, self.room, columns, sums, 4 * self.pitch, first, size)
         return []
 
     # ------------------------------------------------------------------------------------ sums that are added up again
@@ -271,98 +224,50 @@ class _Factor:
     def pack(self, start: SSAValue, lo: Num, hi: Num, first: Num, size: Num, k: Num) -> None:
         """Write the tiles of `size` points of the inner dim from `first` on. What lies behind its end is zero."""
         b = self.b
-        count = b.index_sub(hi, lo)
+        along = self.r if self.along_inner else self.dim
+        load = self._plain(along)
+        if load is None:
+            whole = multiple_of(self.dim.extent, LANES), multiple_of(self.r.extent, STEP)
+            read = partial(self._lanes, along)
+            Packing(b, self.right, self.along_inner, whole, read).run(start, lo, hi, first, size, k)
+            return
+        body = self.body
+        with self._at(lo, first):
+            source = cast(TensorType, load.source.type)
+            pointer, _ = body.lane_index(0).address(body.pointers[load.source], source, tuple(load.index), f32)
+            ahead = body.ahead(load)
+            step = evaluate(b, cast(Any, stride(load, (self.dim if self.along_inner else self.r).symbol)), body.index)
+        counts = (b.index_sub(hi, lo), b.index_sub(k, first), size)
+        pack(
+            body.shared, b, self.right, self.along_inner, (pointer, step, *counts, 0 if ahead is None else ahead, start)
+        )
 
-        def tile(o: Num, r: Num) -> list[SSAValue]:
-            place = b.gep(start, b.index_add(b.index_mul(o, INNER * PARTS), b.index_mul(r, TILE * PARTS // STEP)), i16)
-            return self._tile(place, b.index_add(lo, o), hi, b.index_add(first, r), k)
+    def _plain(self, along: LoopDim) -> LoadOp | None:
+        """The load that the value is, if it is read as it lies in memory, neighbours along a dim."""
+        load = self.value.owner
+        if not isinstance(load, LoadOp) or load.indices or load.mask is not None or load.ok is not None:
+            return None
+        steps = [stride(load, d.symbol) for d in (self.dim, self.r)]
+        alike = cast(TensorType, load.source.type).dtype == "f32" and stride(load, along.symbol) == 1
+        return load if alike and None not in steps else None
 
-        if self.along_inner:
-            b.loop(0, count, LANES, [], lambda o, _: b.loop(0, size, STEP, [], lambda r, _: tile(o, r)))
-        else:
-            b.loop(0, size, STEP, [], lambda r, _: b.loop(0, count, LANES, [], lambda o, _: tile(o, r)))
-
-    def _tile(self, place: SSAValue, o: Num, hi: Num, r: Num, k: Num) -> list[SSAValue]:
-        """The tiles of parts of 16 points of the dim and 32 of the inner one, row by row: a row of the left factor is
-        one of the tile, two of the right one are pairs.
-        """
-        b = self.b
-
-        def along_rows(i: Num, half: Num) -> SSAValue:
-            return self._vector(i, o, hi, b.index_add(r, b.index_mul(half, LANES)), k)
-
-        def read(i: Num, which: int) -> SSAValue:
-            """One of the two vectors of a row of the tile."""
-            if exchanged is not None:
-                at = b.index_add(b.index_mul(i, STEP), which * LANES)
-                return b.load(b.gep(exchanged, at, f32), vector(f32, LANES), 64)
-            return (
-                self._vector(b.index_add(b.index_mul(i, 2), which), o, hi, r, k) if self.right else along_rows(i, which)
-            )
-
-        exchanged = self._exchanged(along_rows) if self.along_inner == self.right else None
-        words, shift = vector(i16, STEP), b.constant(16, vector(i32, LANES))
-
-        def row(i: Num, _: Any) -> list[SSAValue]:
-            for p, (x, y) in enumerate(zip(*[_split(b, read(i, which)) for which in (0, 1)], strict=True)):
-                if self.right:
-                    both = b.binary(llvm.OrOp, b.binary(llvm.LShrOp, x, shift), y)
-                else:
-                    x, y = (b.pure(llvm.BitcastOp, (v,), words) for v in (x, y))
-                    both = b.shuffle(x, y, range(1, 2 * STEP, 2))
-                b.store(both, b.gep(place, b.index_add(p * TILE, b.index_mul(i, STEP)), i16), 2)
-            return []
-
-        return b.loop(0, LANES, 1, [], row)
-
-    def _exchanged(self, read: Callable[[int, Num], SSAValue]) -> SSAValue:
-        """Memory with the vectors of a tile's rows where these lie across: two blocks, exchanged."""
-        b = self.b
-        kept = b.alloca(4 * LANES * STEP)
-        # the right factor has its rows one after the other, the left one has halves of them
-        block, row = (LANES * LANES, LANES) if self.right else (LANES, STEP)
-
-        def exchange(half: Num, _: Any) -> list[SSAValue]:
-            start = b.gep(kept, b.index_mul(half, block), f32)
-            for i, v in enumerate(transpose_block(b, [read(i, half) for i in range(LANES)])):
-                b.store(v, b.gep(start, i * row, f32), 64)
-            return []
-
-        b.loop(0, 2, 1, [], exchange)
-        return kept
-
-    def _vector(self, i: Num, o: Num, hi: Num, r: Num, k: Num) -> SSAValue:
-        """The i-th vector along the inner dim, or along the other."""
-        b = self.b
-        whole = multiple_of(self.r.extent, STEP)
-        zero = b.constant(0.0, vector(f32, LANES))
-        keep: SSAValue | None = None
-        if self.along_inner:
-            along, o, mask = self.r, b.index_add(o, i), None
-            if not multiple_of(self.dim.extent, LANES):
-                o = b.index_min(o, b.index_sub(hi, 1))
-            if not whole:
-                keep = mask = lane_compare(b, "lt", b.index_sub(k, r), LANES)
-        else:
-            along, r, mask = self.dim, b.index_add(r, i), None
-            if not multiple_of(self.dim.extent, LANES):
-                mask = lane_compare(b, "lt", b.index_sub(hi, o), LANES)
-            if not whole:
-                keep = b.icmp("slt", b.number(r), b.number(k))
-                r = b.index_min(r, b.index_sub(k, 1))
-        value = self._lanes(along, mask, o, r)
-        return value if keep is None else b.select(keep, value, zero)
+    @contextmanager
+    def _at(self, o: Num, r: Num) -> Generator[None]:
+        """Indices of a point of the dim and of the inner one."""
+        index = self.body.index
+        index[self.dim.symbol], index[self.r.symbol] = o, r
+        yield
+        for d in (self.dim, self.r):
+            del index[d.symbol]
 
     def _lanes(self, along: LoopDim, mask: SSAValue | None, o: Num, r: Num) -> SSAValue:
         """The value at a point of the dim and of the inner one, and at those after it along one of both."""
         body = self.body
-        body.index[self.dim.symbol], body.index[self.r.symbol] = o, r
-        body.lanes = Lanes(along.symbol, LANES, 1, mask, False)
-        body.run(self.ops)
-        value = self.b.splat(body.operand(self.value, 0), LANES)
-        body.lanes = None
-        for d in (self.dim, self.r):
-            del body.index[d.symbol]
+        with self._at(o, r):
+            body.lanes = Lanes(along.symbol, LANES, 1, mask, False)
+            body.run(self.ops)
+            value = self.b.splat(body.operand(self.value, 0), LANES)
+            body.lanes = None
         return value
 
     def has_nan(self, o: Num, k: Num) -> SSAValue:
@@ -390,16 +295,3 @@ def _ops_of(value: SSAValue, terms: Sequence[Operation]) -> list[Operation]:
             needed.add(owner)
             wanted += owner.operands
     return [o for o in terms if o in needed]
-
-
-def _split(b: FunctionBuilder, value: SSAValue) -> list[SSAValue]:
-    """Three parts of f32, each in the high half of its 32 bits; the low halves are zero."""
-    t, number = vector(i32, LANES), value.type
-    high = b.constant(-0x10000, t)
-    parts: list[SSAValue] = []
-    for _ in range(PARTS - 1):
-        near = b.add(b.pure(llvm.BitcastOp, (value,), t), b.constant(0x8000, t))
-        parts.append(b.binary(llvm.AndOp, near, high))
-        value = b.binary(llvm.FSubOp, value, b.pure(llvm.BitcastOp, (parts[-1],), number), NO_FLAGS)  # it is exact
-    # denormals and what is no number have digits left
-    return [*parts, b.binary(llvm.AndOp, b.pure(llvm.BitcastOp, (value,), t), high)]

@@ -20,7 +20,8 @@ from ..dialects.host import LaunchOp, TogetherOp
 from ..dialects.loop import KernelOp
 from .host_devices import on_gpu
 from .llvm_properties import code_of
-from .parallel import kernel_functions, launch_functions
+from .parallel import kernel_functions
+from .split_functions import Shared
 from .target import CpuTarget
 from .vector_math import declare_callees
 
@@ -44,7 +45,7 @@ class KernelToLlvm(ModulePass):
         target = CpuTarget.host() if self.target == "host" else CpuTarget.from_name(self.target)
         block = op.body.block
         kernels = [k for k in block.ops if isinstance(k, KernelOp) and not on_gpu(k)]
-        shared = {f.sym_name.data for f in block.ops if isinstance(f, llvm.FuncOp)} >= {"lamella.launch"}
+        shared = Shared({f.sym_name.data for f in block.ops if isinstance(f, llvm.FuncOp)})
         launches_of = [o for o in op.walk() if isinstance(o, LaunchOp)]
         inside = {o.callee for o in launches_of if isinstance(o.parent_op(), TogetherOp)}
         alone = {o.callee for o in launches_of if not isinstance(o.parent_op(), TogetherOp)}
@@ -52,10 +53,8 @@ class KernelToLlvm(ModulePass):
             name = kernel.sym_name.data
             forms = {"alone": name in alone or name not in inside, "together": name in inside}
             with code_of(kernel):
-                functions, launches = kernel_functions(kernel, target, self.threads, self.contract, **forms)
-            if launches and not shared:
-                functions, shared = [*launch_functions(kernel.location), *functions], True
-            block.insert_ops_before(functions, kernel)
+                functions = kernel_functions(kernel, target, self.threads, self.contract, shared, **forms)
+            block.insert_ops_before([*shared.taken(), *functions], kernel)
             kernel.detach()
             kernel.erase()
         if kernels:

@@ -209,9 +209,14 @@ class Memory:
         """Asks for the cache lines of `size` bytes that lie `ahead` bytes further on, to be read or written, in the
         cache of the op's level.
         """
-        b, level = self.b, op.attributes.get("level")
-        near = 4 - cast("IntegerAttr[IntegerType]", level).value.data if level is not None else 3
-        flags = [b.constant(n, i32) for n in (int(isinstance(op, StoreOp)), near, 1)]
+        level = op.attributes.get("level")
+        number = cast("IntegerAttr[IntegerType]", level).value.data if level is not None else 1
+        self.fetch(pointer, ahead, size, number, isinstance(op, StoreOp))
+
+    def fetch(self, pointer: SSAValue, ahead: Num, size: int, level: int, written: bool = False) -> None:
+        """The same for the cache of a level."""
+        b = self.b
+        flags = [b.constant(n, i32) for n in (int(written), 4 - level, 1)]
         pointer = b.gep(pointer, ahead, i8)
         for line in range(0, max(size, 1), 64):
             b.effect_intrinsic("prefetch", (b.gep(pointer, line, i8), *flags))

@@ -15,6 +15,7 @@ GOMP_parallel is torch's own OpenMP runtime: its threads are shared, and their n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, cast
 
 from xdsl.dialects import llvm
@@ -46,6 +47,7 @@ from .schedule_dims import bytes_of
 from .schedule_kernel import GRAIN, whole_work
 from .schedule_memory import chosen_before
 from .softmax_rows import ops_of
+from .split_functions import Shared
 
 STACK_LIMIT = 1 << 19
 """Bytes of scratch that may stand on a thread's stack."""
@@ -62,29 +64,30 @@ _ERROR, _POINTS, _BODY, _ARGUMENTS = range(4)
 
 
 def kernel_functions(
-    kernel: KernelOp, target: Any, threads: bool, contract: bool, *, alone: bool = True, together: bool = False
-) -> tuple[list[llvm.FuncOp], bool]:
-    """The llvm functions of a scheduled kernel, and whether they call those of `launch_functions`.
+    kernel: KernelOp,
+    target: Any,
+    threads: bool,
+    contract: bool,
+    shared: Shared,
+    *,
+    alone: bool = True,
+    together: bool = False,
+) -> list[llvm.FuncOp]:
+    """The llvm functions of a scheduled kernel; they call those that it adds to `shared`.
 
     `alone` and `together` say how the kernel is launched. KernelError for what has no code.
     """
     grain = _grain(kernel) if threads else None
-    body, messages = _body_function(kernel, target, contract)
-    functions, launches = [body], False
+    body, messages = _body_function(kernel, target, contract, shared)
+    functions = [body]
     if together:
         functions.insert(0, _prepare_function(kernel, grain))
     if alone:
         attributes: dict[str, Attribute] = {}
         if messages:
             attributes["lamella.messages"] = ArrayAttr([StringAttr(m) for m in messages])
-        entry, launches = _entry_function(kernel, grain, attributes)
-        functions.insert(0, entry)
-    return functions, launches
-
-
-def launch_functions(location: LocationAttr) -> list[llvm.FuncOp]:
-    """`@lamella.launch` and `@lamella.thread`."""
-    return [_launch_function(location), _thread_function(location)]
+        functions.insert(0, _entry_function(kernel, grain, attributes, shared))
+    return functions
 
 
 def _grain(kernel: KernelOp) -> Any:
@@ -111,7 +114,7 @@ def _slot(b: FunctionBuilder, context: SSAValue, k: int) -> SSAValue:
 # --------------------------------------------------------------------------------------------------------------- body
 
 
-def _body_function(kernel: KernelOp, target: Any, contract: bool) -> tuple[llvm.FuncOp, list[str]]:
+def _body_function(kernel: KernelOp, target: Any, contract: bool, shared: Shared) -> tuple[llvm.FuncOp, list[str]]:
     b = FunctionBuilder([PTR, i64, i64], contract)
     b.location = kernel.location
     args = kernel.body.block.args
@@ -127,7 +130,7 @@ def _body_function(kernel: KernelOp, target: Any, contract: bool) -> tuple[llvm.
         _unless(b, ok, leave, messages.index(message) + 1)
 
     written = {op.target for op in body_ops(kernel.body) if isinstance(op, StoreOp)}
-    body = KernelBody(b, target, pointers, frozenset(set(args) - written), _sizes(kernel, arguments), fail)
+    body = KernelBody(b, target, pointers, frozenset(set(args) - written), _sizes(kernel, arguments), fail, shared)
     body.code.apart.tame = only_bf16(kernel)
     if contract:
         body.code.softmax = ops_of(kernel, target)
@@ -288,7 +291,7 @@ def _count_on(b: FunctionBuilder, counts: Sequence[SSAValue], extents: Sequence[
 # ------------------------------------------------------------------------------------------------------------- threads
 
 
-def _entry_function(kernel: KernelOp, grain: Any, attributes: dict[str, Attribute]) -> tuple[llvm.FuncOp, bool]:
+def _entry_function(kernel: KernelOp, grain: Any, attributes: dict[str, Attribute], shared: Shared) -> llvm.FuncOp:
     name = kernel.sym_name.data
     b = FunctionBuilder(_types(kernel))
     b.location = kernel.location
@@ -297,16 +300,17 @@ def _entry_function(kernel: KernelOp, grain: Any, attributes: dict[str, Attribut
     context = b.alloca(8 * (len(b.arguments) + _ARGUMENTS))
     for k, value in enumerate(b.arguments):
         b.store(value, _slot(b, context, _ARGUMENTS + k), 8)
-    launches = grain is not None and not (isinstance(points, int) and isinstance(grain, int) and points < 2 * grain)
-    if launches:
+    if grain is not None and not (isinstance(points, int) and isinstance(grain, int) and points < 2 * grain):
         b.store(b.constant(0, i64), context, 8)
         b.store(b.number(points), _slot(b, context, _POINTS), 8)
         b.store(_address(b, f"{name}.body"), _slot(b, context, _BODY), 8)
-        result = b.call("lamella.launch", (context, b.number(evaluate(b, cast(Dim, grain), index))), i32)
+        launch = shared.use("lamella.launch", partial(_launch_function, kernel.location))
+        shared.use("lamella.thread", partial(_thread_function, kernel.location))
+        result = b.call(launch, (context, b.number(evaluate(b, cast(Dim, grain), index))), i32)
     else:
         result = b.call(f"{name}.body", (context, b.constant(0, i64), b.number(points)), i32)
     b.ret(result)
-    return b.finish(name, i32, "external", attributes), launches
+    return b.finish(name, i32, "external", attributes)
 
 
 def _points(b: FunctionBuilder, kernel: KernelOp, index: dict[Any, Num]) -> Num:
@@ -345,7 +349,7 @@ def _call_body(b: FunctionBuilder, context: SSAValue, lo: SSAValue, hi: SSAValue
     return cast(SSAValue, b.call(None, (body, context, lo, hi), i32))
 
 
-def _launch_function(location: LocationAttr) -> llvm.FuncOp:
+def _launch_function(location: LocationAttr, name: str) -> llvm.FuncOp:
     b = FunctionBuilder([PTR, i64])
     b.location = location
     context, grain = b.arguments
@@ -368,10 +372,10 @@ def _launch_function(location: LocationAttr) -> llvm.FuncOp:
     enough = b.icmp("sge", points, b.mul(grain, b.constant(2, i64)))
     b.ret(b.when(enough, parallel, serial)[0])
     # Inlined, its stack and branches would be compiled again for every kernel.
-    return b.finish("lamella.launch", i32, attributes={"no_inline": UnitAttr()})
+    return b.finish(name, i32, attributes={"no_inline": UnitAttr()})
 
 
-def _thread_function(location: LocationAttr) -> llvm.FuncOp:
+def _thread_function(location: LocationAttr, name: str) -> llvm.FuncOp:
     b = FunctionBuilder([PTR])
     b.location = location
     context = b.arguments[0]
@@ -397,4 +401,4 @@ def _thread_function(location: LocationAttr) -> llvm.FuncOp:
 
     b.when(b.icmp("slt", lo, hi), run)
     b.ret()
-    return b.finish("lamella.thread", llvm.LLVMVoidType())
+    return b.finish(name, llvm.LLVMVoidType())

@@ -26,12 +26,13 @@ from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, YieldOp
 from .contraction import Contraction
 from .fuse_cost import Hints, Machine
 from .kernel_matrix import SIDE
-from .kernel_split import LANES, SPLIT, packed_bytes
+from .kernel_split import SPLIT, packed_bytes
 from .schedule_access import accesses, stride
 from .schedule_blocks import Blocks, clone, copied
 from .schedule_dims import best_dim, bytes_of
 from .schedule_matrix import narrow
 from .schedule_memory import prefetch
+from .split_functions import LANES
 from .vectors import Vectors
 
 MOST = (512, 1024)

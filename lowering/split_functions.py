@@ -1,0 +1,272 @@
+"""Functions that all products in parts of a module share: what packs a factor that is read as it lies in memory, and
+what multiplies tiles. A kernel that computes a factor has the code of the first for itself.
+
+```
+@lamella.pack.{rows|columns}.{along|across}(from, step, count, inner, size, ahead, to)
+@lamella.tiles(rows, columns, sums, pitch, first, size)
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import UnitAttr, f32, i16, i32, i64
+from xdsl.ir import Attribute, SSAValue
+
+from ..dialects.llvm_ext import PTR
+from ..dialects.tensor import TensorType
+from .address import lane_compare
+from .kernel_matrix import BYTES, Tiles
+from .kernel_transpose import transpose_block
+from .llvm_builder import FunctionBuilder, Num, vector
+from .llvm_properties import NO_FLAGS
+from .memory_to_llvm import Element, Memory
+
+INNER = 256
+"""Points of the inner dim whose packed factors the L2 cache holds."""
+
+PARTS = 3
+STEP = 32
+"""Points of the inner dim that a tile of a factor has."""
+
+TILE = 512
+"""Elements of a tile of a factor."""
+
+LANES = 16
+
+_ORDER = ((2, 0), (1, 0), (1, 1), (0, 1), (0, 2), (0, 0))
+"""The parts that are multiplied, so that few are loaded twice."""
+
+Read = Callable[[SSAValue | None, Num, Num], SSAValue]
+"""A vector of a factor for a mask of its lanes, a point of its dim and one of the inner dim, along either."""
+
+
+class Shared:
+    """Functions that kernels of a module share: the `names` of those that are there, and those `made` since."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+        self.made: list[llvm.FuncOp] = []
+
+    def use(self, name: str, make: Callable[[str], llvm.FuncOp]) -> str:
+        """Its name, with the function there."""
+        if name not in self.names:
+            self.names.add(name)
+            self.made.append(make(name))
+        return name
+
+    def taken(self) -> list[llvm.FuncOp]:
+        """Those made since it was last asked."""
+        made, self.made = self.made, []
+        return made
+
+
+# -------------------------------------------------------------------------------------------------------------- packing
+
+
+class Packing:
+    """Writes the tiles of a factor: `right` is the one of columns, whose tiles have pairs of rows of the inner dim.
+    `whole` says of the dim and of the inner one that they end where a tile does.
+    """
+
+    def __init__(self, b: FunctionBuilder, right: bool, along_inner: bool, whole: tuple[bool, bool], read: Read):
+        self.b, self.right, self.along_inner, self.whole, self.read = b, right, along_inner, whole, read
+
+    def run(self, start: SSAValue, lo: Num, hi: Num, first: Num, size: Num, k: Num) -> None:
+        """Write the tiles of `size` points of the inner dim from `first` on. What lies behind its end is zero."""
+        b = self.b
+        count = b.index_sub(hi, lo)
+
+        def tile(o: Num, r: Num) -> list[SSAValue]:
+            place = b.gep(start, b.index_add(b.index_mul(o, INNER * PARTS), b.index_mul(r, TILE * PARTS // STEP)), i16)
+            return self._tile(place, b.index_add(lo, o), hi, b.index_add(first, r), k)
+
+        if self.along_inner:
+            b.loop(0, count, LANES, [], lambda o, _: b.loop(0, size, STEP, [], lambda r, _: tile(o, r)))
+        else:
+            b.loop(0, size, STEP, [], lambda r, _: b.loop(0, count, LANES, [], lambda o, _: tile(o, r)))
+
+    def _tile(self, place: SSAValue, o: Num, hi: Num, r: Num, k: Num) -> list[SSAValue]:
+        """The tiles of parts of 16 points of the dim and 32 of the inner one, row by row: a row of the left factor is
+        one of the tile, two of the right one are pairs.
+        """
+        b = self.b
+
+        def along_rows(i: Num, half: Num) -> SSAValue:
+            return self._vector(i, o, hi, b.index_add(r, b.index_mul(half, LANES)), k)
+
+        def read(i: Num, which: int) -> SSAValue:
+            """One of the two vectors of a row of the tile."""
+            if exchanged is not None:
+                at = b.index_add(b.index_mul(i, STEP), which * LANES)
+                return b.load(b.gep(exchanged, at, f32), vector(f32, LANES), 64)
+            return (
+                self._vector(b.index_add(b.index_mul(i, 2), which), o, hi, r, k) if self.right else along_rows(i, which)
+            )
+
+        exchanged = self._exchanged(along_rows) if self.along_inner == self.right else None
+        words, shift = vector(i16, STEP), b.constant(16, vector(i32, LANES))
+
+        def row(i: Num, _: Any) -> list[SSAValue]:
+            for p, (x, y) in enumerate(zip(*[_split(b, read(i, which)) for which in (0, 1)], strict=True)):
+                if self.right:
+                    both = b.binary(llvm.OrOp, b.binary(llvm.LShrOp, x, shift), y)
+                else:
+                    x, y = (b.pure(llvm.BitcastOp, (v,), words) for v in (x, y))
+                    both = b.shuffle(x, y, range(1, 2 * STEP, 2))
+                b.store(both, b.gep(place, b.index_add(p * TILE, b.index_mul(i, STEP)), i16), 2)
+            return []
+
+        return b.loop(0, LANES, 1, [], row)
+
+    def _exchanged(self, read: Callable[[int, Num], SSAValue]) -> SSAValue:
+        """Memory with the vectors of a tile's rows where these lie across: two blocks, exchanged."""
+        b = self.b
+        kept = b.alloca(4 * LANES * STEP)
+        # the right factor has its rows one after the other, the left one has halves of them
+        block, row = (LANES * LANES, LANES) if self.right else (LANES, STEP)
+
+        def exchange(half: Num, _: Any) -> list[SSAValue]:
+            start = b.gep(kept, b.index_mul(half, block), f32)
+            for i, v in enumerate(transpose_block(b, [read(i, half) for i in range(LANES)])):
+                b.store(v, b.gep(start, i * row, f32), 64)
+            return []
+
+        b.loop(0, 2, 1, [], exchange)
+        return kept
+
+    def _vector(self, i: Num, o: Num, hi: Num, r: Num, k: Num) -> SSAValue:
+        """The i-th vector along the inner dim, or along the other."""
+        b = self.b
+        whole_dim, whole_inner = self.whole
+        keep: SSAValue | None = None
+        mask: SSAValue | None = None
+        if self.along_inner:
+            o = b.index_add(o, i)
+            if not whole_dim:
+                o = b.index_min(o, b.index_sub(hi, 1))
+            if not whole_inner:
+                keep = mask = lane_compare(b, "lt", b.index_sub(k, r), LANES)
+        else:
+            r = b.index_add(r, i)
+            if not whole_dim:
+                mask = lane_compare(b, "lt", b.index_sub(hi, o), LANES)
+            if not whole_inner:
+                keep = b.icmp("slt", b.number(r), b.number(k))
+                r = b.index_min(r, b.index_sub(k, 1))
+        value = self.read(mask, o, r)
+        return value if keep is None else b.select(keep, value, b.constant(0.0, vector(f32, LANES)))
+
+
+def _split(b: FunctionBuilder, value: SSAValue) -> list[SSAValue]:
+    """Three parts of f32, each in the high half of its 32 bits; the low halves are zero."""
+    t, number = vector(i32, LANES), value.type
+    high = b.constant(-0x10000, t)
+    parts: list[SSAValue] = []
+    for _ in range(PARTS - 1):
+        near = b.add(b.pure(llvm.BitcastOp, (value,), t), b.constant(0x8000, t))
+        parts.append(b.binary(llvm.AndOp, near, high))
+        value = b.binary(llvm.FSubOp, value, b.pure(llvm.BitcastOp, (parts[-1],), number), NO_FLAGS)  # it is exact
+    # denormals and what is no number have digits left
+    return [*parts, b.binary(llvm.AndOp, b.pure(llvm.BitcastOp, (value,), t), high)]
+
+
+def pack(
+    shared: Shared, b: FunctionBuilder, right: bool, along_inner: bool, operands: tuple[SSAValue, *tuple[Num, ...]]
+) -> None:
+    """Call the function that packs a factor that is in memory: from where on, how many elements a step along the dim
+    that its vectors do not lie along is, how many points of its dim there are, and of the inner one, how many of these
+    are wanted, what is asked for so many bytes ahead, and where to.
+    """
+
+    def make(name: str) -> llvm.FuncOp:
+        b = FunctionBuilder([PTR, *[i64] * 5, PTR])
+        start, step, count, inner, size, ahead, to = b.arguments
+        memory, element = Memory(b), Element.of(TensorType.get([1], "f32"))
+
+        def read(mask: SSAValue | None, o: Num, r: Num) -> SSAValue:
+            far, near = (o, r) if along_inner else (r, o)
+            pointer = b.gep(start, b.index_add(b.index_mul(far, step), near), f32)
+            # rows are often some pages apart, and so in the same few places of the first cache
+            memory.fetch(pointer, ahead, LANES * element.size, 2 if along_inner else 1)
+            return memory.load_lanes(element, pointer, 1, LANES, mask, None, False)
+
+        Packing(b, right, along_inner, (False, False), read).run(to, 0, count, 0, size, inner)
+        return _finish(b, name)
+
+    name = f"lamella.pack.{'columns' if right else 'rows'}.{'along' if along_inner else 'across'}"
+    b.call(shared.use(name, make), [v if isinstance(v, SSAValue) else b.number(v) for v in operands])
+
+
+def _finish(b: FunctionBuilder, name: str) -> llvm.FuncOp:
+    b.ret()
+    # what can be named is compiled once, however many parts a module is compiled in
+    return b.finish(name, llvm.LLVMVoidType(), "external", {"no_inline": UnitAttr()})
+
+
+# ------------------------------------------------------------------------------------------------------------- products
+
+
+def multiply(
+    shared: Shared, b: FunctionBuilder, rows: SSAValue, columns: SSAValue, sums: SSAValue, *numbers: Num
+) -> None:
+    """Call the function that adds products over a part of the inner dim to four tiles of sums: of packed rows and
+    columns; `numbers` are the bytes from a row of sums to the next, which part begins, at 0 with new sums, and its
+    points.
+    """
+    types: Sequence[Attribute] = [PTR] * 3 + [i64] * 3
+
+    def make(name: str) -> llvm.FuncOp:
+        b = FunctionBuilder(types)
+        rows, columns, sums, pitch, first, size = b.arguments
+        _multiply(b, Tiles(b), (rows, columns), sums, pitch, first, size)
+        return _finish(b, name)
+
+    b.call(shared.use("lamella.tiles", make), [rows, columns, sums, *map(b.number, numbers)])
+
+
+def _multiply(
+    b: FunctionBuilder,
+    tiles: Tiles,
+    panels: tuple[SSAValue, SSAValue],
+    sums: SSAValue,
+    pitch: SSAValue,
+    first: SSAValue,
+    size: Num,
+) -> None:
+    far = INNER * LANES * PARTS
+    below = b.gep(sums, b.index_mul(pitch, LANES // 4), i32)
+    places = {(i, j): b.gep((sums, below)[i], j * LANES, i32) for i in (0, 1) for j in (0, 1)}
+
+    def begin() -> list[SSAValue]:
+        for i, j in places:
+            tiles.zero(i, j)
+        return []
+
+    def go_on() -> list[SSAValue]:
+        for (i, j), place in places.items():
+            tiles.load_sums(i, j, place, pitch)
+        return []
+
+    b.when(b.icmp("eq", first, b.constant(0, i64)), begin, go_on)
+
+    def step(r: Num, _: Any) -> list[SSAValue]:
+        at = b.index_mul(r, TILE * PARTS // STEP)
+        held: list[int | None] = [None, None]
+        for parts in _ORDER:
+            for side, p in enumerate(parts):
+                if held[side] != p:
+                    held[side] = p
+                    for i in (0, 1):
+                        place = b.gep(b.gep(panels[side], at, i16), i * far + p * TILE, i16)
+                        tiles.load_factor(side, i, place, BYTES)
+            for i, j in places:
+                tiles.multiply("tdpbf16ps", i, j)
+        return []
+
+    b.loop(0, size, STEP, [], step)
+    for (i, j), place in places.items():
+        tiles.store_sums(i, j, place, pitch)
