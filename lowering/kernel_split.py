@@ -21,29 +21,25 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from xdsl.dialects import llvm
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, f32, i1, i16, i32
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, f32, i16, i32
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects.loop import AssertOp, ForOp, LoadOp, LoopDim, ScratchOp, StoreOp, YieldOp
 from ..dialects.tensor import TensorType
-from .address import evaluate, lane_compare, multiple_of
+from .address import evaluate, multiple_of
 from .contraction import Contraction, contraction_of_loop
 from .kernel_matrix import SIDE, Tiles
 from .lanes import Lanes
-from .llvm_builder import Num, vector
+from .llvm_builder import Num
 from .schedule_access import stride
 from .schedule_blocks import within
-from .split_functions import INNER, LANES, PARTS, STEP, Packing, multiply, pack
+from .split_functions import INNER, LANES, PARTS, STEP, Again, Packing, add_again, has_nan, multiply, pack
 
 if TYPE_CHECKING:
     from .kernel_body import KernelBody
 
 SPLIT = "split"
 """The attribute of a `matrix` loop of f32: the dims along which vectors of its two factors lie."""
-
-_LEAST, _INFINITE = 0x17800000, 0x7F800000
-"""The bits of 2^-80 and of infinity."""
 
 
 def packed_bytes(width: int) -> int:
@@ -137,7 +133,7 @@ class SplitLoop:
 
         b.loop(0, k, INNER, [], part)
         tiles.release()
-        b.loop(0, height, 1, [], lambda m, _: self._check(m, ends, width, k))
+        self._check(height, width, k)
 
     def _tiles(self, panel: SSAValue, m: Num, n: Num, first: Num, size: Num) -> list[SSAValue]:
         """Four tiles of sums over a part of the inner dim."""
@@ -147,69 +143,33 @@ class SplitLoop:
         multiply(self.body.shared, b, self.room, columns, sums, 4 * self.pitch, first, size)
         return []
 
-    # ------------------------------------------------------------------------------------ sums that are added up again
+    def _check(self, height: Num, width: Num, k: Num) -> None:
+        """Add up again the sums that are wrong."""
+        b, body, (left, right) = self.b, self.body, self.factors
+        starts = [evaluate(b, d.lo, body.index) for d in (self.rows, self.columns)]
+        found = [factor.in_memory(lo) for factor, lo in zip(self.factors, starts, strict=True)]
+        if found[0] is not None and found[1] is not None:
+            return add_again(body.shared, b, self.sums, (self.pitch, height, width, k), *found)
+        dims = (self.rows, self.columns, self.r)
 
-    def _check(self, m: Num, ends: Sequence[tuple[Num, Num]], width: Num, k: Num) -> list[SSAValue]:
-        """Look at the sums of a row."""
-        b = self.b
-        row = b.gep(self.sums, b.index_mul(m, self.pitch), f32)
-        none = b.constant(0, vector(i1, LANES))
-
-        def look(n: Num, found: Sequence[SSAValue]) -> list[SSAValue]:
-            return [b.binary(llvm.OrOp, found[0], self._is_wrong(b.load(b.gep(row, n, f32), vector(f32, LANES), 4)))]
-
-        (found,) = b.loop(0, width, LANES, [none], look)
-
-        def columns() -> list[SSAValue]:
-            return b.loop(0, width, LANES, [], lambda n, _: self._again(row, m, n, ends, k))
-
-        def again() -> list[SSAValue]:
-            # of a row with a NaN all sums are, and were
-            number = b.binary(llvm.XOrOp, self.factors[0].has_nan(b.index_add(ends[0][0], m), k), b.constant(1, i1))
-            return b.when(number, columns)
-
-        b.when(b.intrinsic("vector.reduce.or", (found,), i1), again)
-        return []
-
-    def _is_wrong(self, sums: SSAValue) -> SSAValue:
-        """Which sums are no numbers, or small but not zero."""
-        b = self.b
-        t = vector(i32, LANES)
-        size = b.binary(llvm.AndOp, b.pure(llvm.BitcastOp, (sums,), t), b.constant(0x7FFFFFFF, t))
-        above = b.sub(size, b.constant(_LEAST, t))
-        outside = b.icmp("uge", above, b.constant(_INFINITE - _LEAST, t))
-        return b.binary(llvm.AndOp, outside, b.icmp("ne", size, b.constant(0, t)))
-
-    def _again(self, row: SSAValue, m: Num, n: Num, ends: Sequence[tuple[Num, Num]], k: Num) -> list[SSAValue]:
-        """Add up the products of a vector of columns once more, where they are wrong."""
-        b, body = self.b, self.body
-        place = b.gep(row, n, f32)
-        sums = b.load(place, vector(f32, LANES), 4)
-        wrong = self._is_wrong(sums)
-        mask = None
-        if not multiple_of(self.columns.extent, LANES):
-            mask = lane_compare(b, "lt", b.index_sub(b.index_sub(ends[1][1], ends[1][0]), n), LANES)
-            wrong = b.binary(llvm.AndOp, wrong, mask)
-
-        left, right = self.factors
-
-        def add(r: Num, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            body.index[self.rows.symbol] = b.index_add(ends[0][0], m)
-            body.index[self.columns.symbol], body.index[self.r.symbol] = b.index_add(ends[1][0], n), r
+        def factors(m: Num, n: Num, r: Num, mask: SSAValue | None) -> tuple[SSAValue, SSAValue]:
+            for d, i in zip(dims, (b.index_add(starts[0], m), b.index_add(starts[1], n), r), strict=True):
+                body.index[d.symbol] = i
             body.lanes = Lanes(self.columns.symbol, LANES, 1, mask, False)
             body.run(self.terms)
             x, w = (b.splat(body.operand(v, 0), LANES) for v in (left.value, right.value))
             body.lanes = None
-            for d in (self.rows, self.columns, self.r):
+            for d in dims:
                 del body.index[d.symbol]
-            return [b.intrinsic("fma", (x, w, carried[0]), vector(f32, LANES))]
+            return x, w
 
-        def again() -> list[SSAValue]:
-            return b.loop(0, k, 1, [b.constant(0.0, vector(f32, LANES))], add)
+        def nan(m: Num) -> SSAValue:
+            row = partial(left.along_inner_dim, b.index_add(starts[0], m))
+            return has_nan(b, row, k, multiple_of(self.r.extent, LANES))
 
-        (new,) = b.when(b.intrinsic("vector.reduce.or", (wrong,), i1), again, [sums])
-        b.store(b.select(wrong, new, sums), place, 4)
-        return []
+        whole = multiple_of(self.columns.extent, LANES)
+        Again(b, factors, nan, whole).run(self.sums, self.pitch, height, width, k)
+        return None
 
 
 class _Factor:
@@ -223,33 +183,45 @@ class _Factor:
 
     def pack(self, start: SSAValue, lo: Num, hi: Num, first: Num, size: Num, k: Num) -> None:
         """Write the tiles of `size` points of the inner dim from `first` on. What lies behind its end is zero."""
-        b = self.b
-        along = self.r if self.along_inner else self.dim
-        load = self._plain(along)
-        if load is None:
+        b, body = self.b, self.body
+        along, across = (self.r, self.dim) if self.along_inner else (self.dim, self.r)
+        load = self._plain()
+        if load is None or stride(load, along.symbol) != 1:
             whole = multiple_of(self.dim.extent, LANES), multiple_of(self.r.extent, STEP)
             read = partial(self._lanes, along)
             Packing(b, self.right, self.along_inner, whole, read).run(start, lo, hi, first, size, k)
             return
-        body = self.body
-        with self._at(lo, first):
-            source = cast(TensorType, load.source.type)
-            pointer, _ = body.lane_index(0).address(body.pointers[load.source], source, tuple(load.index), f32)
-            ahead = body.ahead(load)
-            step = evaluate(b, cast(Any, stride(load, (self.dim if self.along_inner else self.r).symbol)), body.index)
+        pointer, step, ahead = self._address(load, lo, first), self._step(load, across), body.ahead(load) or 0
         counts = (b.index_sub(hi, lo), b.index_sub(k, first), size)
-        pack(
-            body.shared, b, self.right, self.along_inner, (pointer, step, *counts, 0 if ahead is None else ahead, start)
-        )
+        pack(body.shared, b, self.right, self.along_inner, (pointer, step, *counts, ahead, start))
 
-    def _plain(self, along: LoopDim) -> LoadOp | None:
-        """The load that the value is, if it is read as it lies in memory, neighbours along a dim."""
+    def in_memory(self, lo: Num) -> tuple[SSAValue, Num, Num] | None:
+        """Where a point of the dim is, the first of the inner one, and the elements to the next of either; None of what
+        is computed.
+        """
+        load = self._plain()
+        return load and (self._address(load, lo, 0), self._step(load, self.dim), self._step(load, self.r))
+
+    def _plain(self) -> LoadOp | None:
+        """The load that the value is, if it is read as it lies in memory."""
         load = self.value.owner
         if not isinstance(load, LoadOp) or load.indices or load.mask is not None or load.ok is not None:
             return None
         steps = [stride(load, d.symbol) for d in (self.dim, self.r)]
-        alike = cast(TensorType, load.source.type).dtype == "f32" and stride(load, along.symbol) == 1
-        return load if alike and None not in steps else None
+        return load if cast(TensorType, load.source.type).dtype == "f32" and None not in steps else None
+
+    def _address(self, load: LoadOp, o: Num, r: Num) -> SSAValue:
+        """Of a point."""
+        body, source = self.body, cast(TensorType, load.source.type)
+        with self._at(o, r):
+            return body.lane_index(0).address(body.pointers[load.source], source, tuple(load.index), f32)[0]
+
+    def _step(self, load: LoadOp, d: LoopDim) -> Num:
+        return evaluate(self.b, cast(Any, stride(load, d.symbol)), self.body.index)
+
+    def along_inner_dim(self, o: Num, mask: SSAValue | None, r: Num) -> SSAValue:
+        """The value at a point of the dim, and at points of the inner one."""
+        return self._lanes(self.r, mask, o, r)
 
     @contextmanager
     def _at(self, o: Num, r: Num) -> Generator[None]:
@@ -269,21 +241,6 @@ class _Factor:
             value = self.b.splat(body.operand(self.value, 0), LANES)
             body.lanes = None
         return value
-
-    def has_nan(self, o: Num, k: Num) -> SSAValue:
-        """Whether a value at a point of the dim is NaN."""
-        b = self.b
-
-        def look(r: Num, found: Sequence[SSAValue]) -> list[SSAValue]:
-            mask = None
-            if not multiple_of(self.r.extent, LANES):
-                mask = lane_compare(b, "lt", b.index_sub(k, r), LANES)
-            value = self._lanes(self.r, mask, o, r)
-            nan = b.fcmp("uno", value, value)
-            return [b.binary(llvm.OrOp, found[0], nan if mask is None else b.binary(llvm.AndOp, nan, mask))]
-
-        (found,) = b.loop(0, k, LANES, [b.constant(0, vector(i1, LANES))], look)
-        return b.intrinsic("vector.reduce.or", (found,), i1)
 
 
 def _ops_of(value: SSAValue, terms: Sequence[Operation]) -> list[Operation]:

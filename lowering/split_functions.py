@@ -1,9 +1,11 @@
 """Functions that all products in parts of a module share: what packs a factor that is read as it lies in memory, and
-what multiplies tiles. A kernel that computes a factor has the code of the first for itself.
+what multiplies tiles, and what adds up again sums that are wrong. A kernel that computes a factor has the code of the
+first, and of the last, for itself.
 
 ```
 @lamella.pack.{rows|columns}.{along|across}(from, step, count, inner, size, ahead, to)
 @lamella.tiles(rows, columns, sums, pitch, first, size)
+@lamella.again(sums, pitch, height, width, k, left, its steps, right, its steps)
 ```
 """
 
@@ -13,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import UnitAttr, f32, i16, i32, i64
+from xdsl.dialects.builtin import UnitAttr, f32, i1, i16, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ..dialects.llvm_ext import PTR
@@ -39,6 +41,9 @@ LANES = 16
 
 _ORDER = ((2, 0), (1, 0), (1, 1), (0, 1), (0, 2), (0, 0))
 """The parts that are multiplied, so that few are loaded twice."""
+
+_LEAST, _INFINITE = 0x17800000, 0x7F800000
+"""The bits of 2^-80 and of infinity."""
 
 Read = Callable[[SSAValue | None, Num, Num], SSAValue]
 """A vector of a factor for a mask of its lanes, a point of its dim and one of the inner dim, along either."""
@@ -270,3 +275,136 @@ def _multiply(
     b.loop(0, size, STEP, [], step)
     for (i, j), place in places.items():
         tiles.store_sums(i, j, place, pitch)
+
+
+# -------------------------------------------------------------------------------------------- sums that are wrong
+
+
+class Again:
+    """Adds up again, by vectors, the sums of a block that are no numbers, or small. `factors(m, n, r, mask)` are
+    vectors of both for columns from `n` on, `has_nan(m)` says it of a row of the left one, `whole` that columns end
+    where a vector does; all from where the block begins.
+    """
+
+    def __init__(
+        self,
+        b: FunctionBuilder,
+        factors: Callable[[Num, Num, Num, SSAValue | None], tuple[SSAValue, SSAValue]],
+        has_nan: Callable[[Num], SSAValue],
+        whole: bool,
+    ) -> None:
+        self.b, self.factors, self.has_nan, self.whole = b, factors, has_nan, whole
+
+    def run(self, sums: SSAValue, pitch: Num, height: Num, width: Num, k: Num) -> None:
+        """`pitch` is in elements."""
+        b = self.b
+
+        def row(m: Num, _: Any) -> list[SSAValue]:
+            return self._row(b.gep(sums, b.index_mul(m, pitch), f32), m, width, k)
+
+        b.loop(0, height, 1, [], row)
+
+    def _row(self, row: SSAValue, m: Num, width: Num, k: Num) -> list[SSAValue]:
+        """Look at the sums of a row."""
+        b = self.b
+        none = b.constant(0, vector(i1, LANES))
+
+        def look(n: Num, found: Sequence[SSAValue]) -> list[SSAValue]:
+            return [b.binary(llvm.OrOp, found[0], self._is_wrong(b.load(b.gep(row, n, f32), vector(f32, LANES), 4)))]
+
+        (found,) = b.loop(0, width, LANES, [none], look)
+
+        def columns() -> list[SSAValue]:
+            return b.loop(0, width, LANES, [], lambda n, _: self._again(row, m, n, width, k))
+
+        def again() -> list[SSAValue]:
+            # of a row with a NaN all sums are, and were
+            number = b.binary(llvm.XOrOp, self.has_nan(m), b.constant(1, i1))
+            return b.when(number, columns)
+
+        b.when(b.intrinsic("vector.reduce.or", (found,), i1), again)
+        return []
+
+    def _is_wrong(self, sums: SSAValue) -> SSAValue:
+        """Which sums are no numbers, or small but not zero."""
+        b = self.b
+        t = vector(i32, LANES)
+        size = b.binary(llvm.AndOp, b.pure(llvm.BitcastOp, (sums,), t), b.constant(0x7FFFFFFF, t))
+        above = b.sub(size, b.constant(_LEAST, t))
+        outside = b.icmp("uge", above, b.constant(_INFINITE - _LEAST, t))
+        return b.binary(llvm.AndOp, outside, b.icmp("ne", size, b.constant(0, t)))
+
+    def _again(self, row: SSAValue, m: Num, n: Num, width: Num, k: Num) -> list[SSAValue]:
+        """Add up the products of a vector of columns once more, where they are wrong."""
+        b = self.b
+        place = b.gep(row, n, f32)
+        sums = b.load(place, vector(f32, LANES), 4)
+        wrong = self._is_wrong(sums)
+        mask = None
+        if not self.whole:
+            mask = lane_compare(b, "lt", b.index_sub(width, n), LANES)
+            wrong = b.binary(llvm.AndOp, wrong, mask)
+
+        def add(r: Num, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            return [b.intrinsic("fma", (*self.factors(m, n, r, mask), carried[0]), vector(f32, LANES))]
+
+        def again() -> list[SSAValue]:
+            return b.loop(0, k, 1, [b.constant(0.0, vector(f32, LANES))], add)
+
+        (new,) = b.when(b.intrinsic("vector.reduce.or", (wrong,), i1), again, [sums])
+        b.store(b.select(wrong, new, sums), place, 4)
+        return []
+
+
+def has_nan(b: FunctionBuilder, read: Callable[[SSAValue | None, Num], SSAValue], k: Num, whole: bool) -> SSAValue:
+    """Whether a value of the `k` that `read` reads vectors of is NaN; `whole`: they end where a vector does."""
+
+    def look(r: Num, found: Sequence[SSAValue]) -> list[SSAValue]:
+        mask = None if whole else lane_compare(b, "lt", b.index_sub(k, r), LANES)
+        value = read(mask, r)
+        nan = b.fcmp("uno", value, value)
+        return [b.binary(llvm.OrOp, found[0], nan if mask is None else b.binary(llvm.AndOp, nan, mask))]
+
+    (found,) = b.loop(0, k, LANES, [b.constant(0, vector(i1, LANES))], look)
+    return b.intrinsic("vector.reduce.or", (found,), i1)
+
+
+def add_again(
+    shared: Shared,
+    b: FunctionBuilder,
+    sums: SSAValue,
+    numbers: Sequence[Num],
+    left: Sequence[Any],
+    right: Sequence[Any],
+) -> None:
+    """Call the function that does it where both factors are in memory: `numbers` are the elements from a row of sums
+    to the next, rows, columns and points of the inner dim; of a factor where it begins, and its elements from a point
+    of its dim to the next, and of the inner one.
+    """
+
+    def make(name: str) -> llvm.FuncOp:
+        b = FunctionBuilder([PTR, *[i64] * 4, *[PTR, i64, i64] * 2])
+        sums, pitch, height, width, k, x, x_m, x_r, w, w_n, w_r = b.arguments
+        memory, element = Memory(b), Element.of(TensorType.get([1], "f32"))
+
+        def at(start: SSAValue, *steps: tuple[Num, SSAValue]) -> SSAValue:
+            for i, step in steps:
+                start = b.gep(start, b.index_mul(i, step), f32)
+            return start
+
+        def lanes(start: SSAValue, step: SSAValue, mask: SSAValue | None) -> SSAValue:
+            places = b.gep(start, b.mul(b.splat(step, LANES), b.iota(LANES)), f32)
+            return memory.load_lanes(element, places, None, LANES, mask, None, False)
+
+        def factors(m: Num, n: Num, r: Num, mask: SSAValue | None) -> tuple[SSAValue, SSAValue]:
+            value = b.load(at(x, (m, x_m), (r, x_r)), f32, 4)
+            return b.splat(value, LANES), lanes(at(w, (n, w_n), (r, w_r)), w_n, mask)
+
+        def nan(m: Num) -> SSAValue:
+            return has_nan(b, lambda mask, r: lanes(at(x, (m, x_m), (r, x_r)), x_r, mask), k, False)
+
+        Again(b, factors, nan, False).run(sums, pitch, height, width, k)
+        return _finish(b, name)
+
+    operands = [v if isinstance(v, SSAValue) else b.number(v) for v in (sums, *numbers, *left, *right)]
+    b.call(shared.use("lamella.again", make), operands)

@@ -16,6 +16,9 @@
 // CHECK-COUNT-4: llvm.call_intrinsic "llvm.x86.tileloadd64"
 // CHECK-COUNT-24: llvm.call_intrinsic "llvm.x86.tdpbf16ps"
 // CHECK-COUNT-4: llvm.call_intrinsic "llvm.x86.tilestored64"
+// CHECK-LABEL: llvm.func @lamella.again
+// CHECK:      llvm.icmp "uge"
+// CHECK:      llvm.call_intrinsic "llvm.fma"
 // CHECK-LABEL: llvm.func internal @mm.body
 // CHECK:      [[P:%\w+]] = llvm.call @aligned_alloc
 // CHECK:      llvm.call @free([[P]])
@@ -24,8 +27,7 @@
 // CHECK:      llvm.call @lamella.pack.rows.along
 // CHECK:      llvm.call @lamella.tiles
 // CHECK:      llvm.call_intrinsic "llvm.x86.tilerelease"
-// CHECK:      llvm.icmp "uge"
-// CHECK:      llvm.call_intrinsic "llvm.fma"
+// CHECK:      llvm.call @lamella.again
 // WITHOUT-NOT: llvm.x86
 loop.kernel @mm(%x0: !sym.t<[32, 64], f32>, %x1: !sym.t<[32, 64], f32>) outs(%y0: !sym.t<[32, 32], f32>) sizes [] grid [] {
   %0 = loop.scratch : !sym.t<[32, 32], f32>
@@ -90,6 +92,8 @@ loop.kernel @result(%x0: !sym.t<[32, 64], f32>, %x1: !sym.t<[32, 64], f32>) outs
 // CHECK:      llvm.fsub %{{\d+}}, %{{\d+}} : vector<16xf32>
 // CHECK-NOT:  llvm.call @lamella.pack
 // CHECK:      llvm.call @lamella.tiles
+// CHECK-NOT:  llvm.call @lamella.again
+// CHECK:      llvm.call_intrinsic "llvm.fma"
 loop.kernel @computed(%x0: !sym.t<[32, 64], f32>, %x1: !sym.t<[32, 64], f32>) outs(%y0: !sym.t<[32, 32], f32>) sizes [] grid [] {
   %0 = loop.scratch : !sym.t<[32, 32], f32>
   loop.for [d0 = 32, d1 = 32] attributes {matrix, split = ["r0", "r0"]} {
