@@ -4,9 +4,9 @@
     x * w = x0 w0 + (x0 w1 + x1 w0) + (x0 w2 + x1 w1 + x2 w0) + at most 2^-23 of it
 
 What is left out is less than what each addition of f32 rounds off, and a tile is added to its sums at once, not number
-by number, so that errors are those of f32 and mostly smaller. Of sums that have become no number, and of those below
-2^-80, where parts may have been too small for the unit, which takes denormals for zero, the products are added up
-again, by vectors. (A factor below 2^-102 has fewer digits beside one above 2^20.)
+by number, so that errors are those of f32 and mostly smaller. The products are added up again, by vectors, of sums that
+have become no number, and of those below 2^-80, or 2^-98 of the largest number of both factors in a block: parts may
+have been too small for the unit, which takes denormals for zero.
 
 Factors are packed a part of the inner dim at a time, as tiles of 16 rows of 64 bytes, three next to each other.
 
@@ -115,25 +115,26 @@ class SplitLoop:
         (m_lo, m_hi), (n_lo, n_hi) = ends
         panel = b.gep(self.room, SIDE * INNER * PARTS, i16)
 
-        def part(first: Num, _: Any) -> list[SSAValue]:
+        def part(first: Num, largest: Sequence[SSAValue]) -> list[SSAValue]:
             size = INNER if multiple_of(self.r.extent, INNER) else b.index_min(INNER, b.index_sub(k, first))
-            right.pack(panel, n_lo, n_hi, first, size, k)
+            found = right.pack(panel, n_lo, n_hi, first, size, k)
 
-            def strip(m: Num, _: Any) -> list[SSAValue]:
+            def strip(m: Num, largest: Sequence[SSAValue]) -> list[SSAValue]:
                 # it stays in the L1 cache
                 at = b.index_add(m_lo, m)
-                left.pack(self.room, at, b.index_min(b.index_add(at, SIDE), m_hi), first, size, k)
+                found = left.pack(self.room, at, b.index_min(b.index_add(at, SIDE), m_hi), first, size, k)
 
                 def columns(n: Num, _: Any) -> list[SSAValue]:
                     return self._tiles(panel, m, n, first, size)
 
-                return b.loop(0, width, SIDE, [], columns)
+                b.loop(0, width, SIDE, [], columns)
+                return [b.intrinsic("umax", (largest[0], found), i32)]
 
-            return b.loop(0, height, SIDE, [], strip)
+            return b.loop(0, height, SIDE, [b.intrinsic("umax", (largest[0], found), i32)], strip)
 
-        b.loop(0, k, INNER, [], part)
+        (largest,) = b.loop(0, k, INNER, [b.constant(0, i32)], part)
         tiles.release()
-        self._check(height, width, k)
+        self._check(height, width, k, largest)
 
     def _tiles(self, panel: SSAValue, m: Num, n: Num, first: Num, size: Num) -> list[SSAValue]:
         """Four tiles of sums over a part of the inner dim."""
@@ -143,13 +144,13 @@ class SplitLoop:
         multiply(self.body.shared, b, self.room, columns, sums, 4 * self.pitch, first, size)
         return []
 
-    def _check(self, height: Num, width: Num, k: Num) -> None:
+    def _check(self, height: Num, width: Num, k: Num, largest: SSAValue) -> None:
         """Add up again the sums that are wrong."""
         b, body, (left, right) = self.b, self.body, self.factors
         starts = [evaluate(b, d.lo, body.index) for d in (self.rows, self.columns)]
-        found = [factor.in_memory(lo) for factor, lo in zip(self.factors, starts, strict=True)]
-        if found[0] is not None and found[1] is not None:
-            return add_again(body.shared, b, self.sums, (self.pitch, height, width, k), *found)
+        x, w = (factor.in_memory(lo) for factor, lo in zip(self.factors, starts, strict=True))
+        if x is not None and w is not None:
+            return add_again(body.shared, b, self.sums, (self.pitch, height, width, k), largest, x, w)
         dims = (self.rows, self.columns, self.r)
 
         def factors(m: Num, n: Num, r: Num, mask: SSAValue | None) -> tuple[SSAValue, SSAValue]:
@@ -168,7 +169,7 @@ class SplitLoop:
             return has_nan(b, row, k, multiple_of(self.r.extent, LANES))
 
         whole = multiple_of(self.columns.extent, LANES)
-        Again(b, factors, nan, whole).run(self.sums, self.pitch, height, width, k)
+        Again(b, factors, nan, whole).run(self.sums, self.pitch, height, width, k, largest)
         return None
 
 
@@ -181,19 +182,18 @@ class _Factor:
         self.along_inner, self.right = along_inner, right
         self.ops = _ops_of(value, loop.terms)
 
-    def pack(self, start: SSAValue, lo: Num, hi: Num, first: Num, size: Num, k: Num) -> None:
-        """Write the tiles of `size` points of the inner dim from `first` on. What lies behind its end is zero."""
+    def pack(self, start: SSAValue, lo: Num, hi: Num, first: Num, size: Num, k: Num) -> SSAValue:
+        """`Packing.run`, by the function for what is in memory."""
         b, body = self.b, self.body
         along, across = (self.r, self.dim) if self.along_inner else (self.dim, self.r)
         load = self._plain()
         if load is None or stride(load, along.symbol) != 1:
             whole = multiple_of(self.dim.extent, LANES), multiple_of(self.r.extent, STEP)
             read = partial(self._lanes, along)
-            Packing(b, self.right, self.along_inner, whole, read).run(start, lo, hi, first, size, k)
-            return
+            return Packing(b, self.right, self.along_inner, whole, read).run(start, lo, hi, first, size, k)
         pointer, step, ahead = self._address(load, lo, first), self._step(load, across), body.ahead(load) or 0
         counts = (b.index_sub(hi, lo), b.index_sub(k, first), size)
-        pack(body.shared, b, self.right, self.along_inner, (pointer, step, *counts, ahead, start))
+        return pack(body.shared, b, self.right, self.along_inner, (pointer, step, *counts, ahead, start))
 
     def in_memory(self, lo: Num) -> tuple[SSAValue, Num, Num] | None:
         """Where a point of the dim is, the first of the inner one, and the elements to the next of either; None of what

@@ -12,7 +12,8 @@ first, and of the last, for itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import UnitAttr, f32, i1, i16, i32, i64
@@ -42,8 +43,11 @@ LANES = 16
 _ORDER = ((2, 0), (1, 0), (1, 1), (0, 1), (0, 2), (0, 0))
 """The parts that are multiplied, so that few are loaded twice."""
 
-_LEAST, _INFINITE = 0x17800000, 0x7F800000
+LEAST, _INFINITE = 0x17800000, 0x7F800000
 """The bits of 2^-80 and of infinity."""
+
+LOST = 2.0**-98
+"""Of the largest number of a block, the size of sums from which on what denormal parts lose is nothing."""
 
 Read = Callable[[SSAValue | None, Num, Num], SSAValue]
 """A vector of a factor for a mask of its lanes, a point of its dim and one of the inner dim, along either."""
@@ -80,23 +84,30 @@ class Packing:
     def __init__(self, b: FunctionBuilder, right: bool, along_inner: bool, whole: tuple[bool, bool], read: Read):
         self.b, self.right, self.along_inner, self.whole, self.read = b, right, along_inner, whole, read
 
-    def run(self, start: SSAValue, lo: Num, hi: Num, first: Num, size: Num, k: Num) -> None:
-        """Write the tiles of `size` points of the inner dim from `first` on. What lies behind its end is zero."""
+    def run(self, start: SSAValue, lo: Num, hi: Num, first: Num, size: Num, k: Num) -> SSAValue:
+        """Write the tiles of `size` points of the inner dim from `first` on. What lies behind its end is zero. The
+        result is the largest size of a number, as the bits of an f32.
+        """
         b = self.b
         count = b.index_sub(hi, lo)
 
-        def tile(o: Num, r: Num) -> list[SSAValue]:
+        def tile(o: Num, r: Num, largest: Sequence[SSAValue]) -> list[SSAValue]:
             place = b.gep(start, b.index_add(b.index_mul(o, INNER * PARTS), b.index_mul(r, TILE * PARTS // STEP)), i16)
-            return self._tile(place, b.index_add(lo, o), hi, b.index_add(first, r), k)
+            return self._tile(place, b.index_add(lo, o), hi, b.index_add(first, r), k, largest)
 
+        none = [b.constant(0, vector(i16, STEP))]
         if self.along_inner:
-            b.loop(0, count, LANES, [], lambda o, _: b.loop(0, size, STEP, [], lambda r, _: tile(o, r)))
+            inner = partial(b.loop, 0, size, STEP)
+            (found,) = b.loop(0, count, LANES, none, lambda o, c: inner(c, lambda r, c: tile(o, r, c)))
         else:
-            b.loop(0, size, STEP, [], lambda r, _: b.loop(0, count, LANES, [], lambda o, _: tile(o, r)))
+            inner = partial(b.loop, 0, count, LANES)
+            (found,) = b.loop(0, size, STEP, none, lambda r, c: inner(c, lambda o, c: tile(o, r, c)))
+        found = b.cast(llvm.ZExtOp, b.intrinsic("vector.reduce.umax", (found,), i16), i32)
+        return b.binary(llvm.ShlOp, found, b.constant(16, i32))
 
-    def _tile(self, place: SSAValue, o: Num, hi: Num, r: Num, k: Num) -> list[SSAValue]:
+    def _tile(self, place: SSAValue, o: Num, hi: Num, r: Num, k: Num, largest: Sequence[SSAValue]) -> list[SSAValue]:
         """The tiles of parts of 16 points of the dim and 32 of the inner one, row by row: a row of the left factor is
-        one of the tile, two of the right one are pairs.
+        one of the tile, two of the right one are pairs. The result is `largest` with these.
         """
         b = self.b
 
@@ -115,7 +126,8 @@ class Packing:
         exchanged = self._exchanged(along_rows) if self.along_inner == self.right else None
         words, shift = vector(i16, STEP), b.constant(16, vector(i32, LANES))
 
-        def row(i: Num, _: Any) -> list[SSAValue]:
+        def row(i: Num, largest: Sequence[SSAValue]) -> list[SSAValue]:
+            found = largest[0]
             for p, (x, y) in enumerate(zip(*[_split(b, read(i, which)) for which in (0, 1)], strict=True)):
                 if self.right:
                     both = b.binary(llvm.OrOp, b.binary(llvm.LShrOp, x, shift), y)
@@ -123,9 +135,18 @@ class Packing:
                     x, y = (b.pure(llvm.BitcastOp, (v,), words) for v in (x, y))
                     both = b.shuffle(x, y, range(1, 2 * STEP, 2))
                 b.store(both, b.gep(place, b.index_add(p * TILE, b.index_mul(i, STEP)), i16), 2)
-            return []
+                if p == 0:
+                    found = self._larger(found, b.pure(llvm.BitcastOp, (both,), words) if self.right else both)
+            return [found]
 
-        return b.loop(0, LANES, 1, [], row)
+        return b.loop(0, LANES, 1, largest, row)
+
+    def _larger(self, found: SSAValue, numbers: SSAValue) -> SSAValue:
+        """The largest sizes of bf16, without those of infinities and NaN."""
+        b, t = self.b, found.type
+        size = b.binary(llvm.AndOp, numbers, b.constant(0x7FFF, t))
+        finite = b.icmp("ult", size, b.constant(_INFINITE >> 16, t))
+        return b.intrinsic("umax", (found, b.select(finite, size, b.constant(0, t))), t)
 
     def _exchanged(self, read: Callable[[int, Num], SSAValue]) -> SSAValue:
         """Memory with the vectors of a tile's rows where these lie across: two blocks, exchanged."""
@@ -181,10 +202,10 @@ def _split(b: FunctionBuilder, value: SSAValue) -> list[SSAValue]:
 
 def pack(
     shared: Shared, b: FunctionBuilder, right: bool, along_inner: bool, operands: tuple[SSAValue, *tuple[Num, ...]]
-) -> None:
-    """Call the function that packs a factor that is in memory: from where on, how many elements a step along the dim
-    that its vectors do not lie along is, how many points of its dim there are, and of the inner one, how many of these
-    are wanted, what is asked for so many bytes ahead, and where to.
+) -> SSAValue:
+    """Call the function that does it for a factor in memory: from where on, how many elements a step along the dim that
+    its vectors do not lie along is, how many points of its dim there are, and of the inner one, how many of these are
+    wanted, what is asked for so many bytes ahead, and where to. The result is that of `Packing.run`.
     """
 
     def make(name: str) -> llvm.FuncOp:
@@ -199,17 +220,17 @@ def pack(
             memory.fetch(pointer, ahead, LANES * element.size, 2 if along_inner else 1)
             return memory.load_lanes(element, pointer, 1, LANES, mask, None, False)
 
-        Packing(b, right, along_inner, (False, False), read).run(to, 0, count, 0, size, inner)
-        return _finish(b, name)
+        return _finish(b, name, Packing(b, right, along_inner, (False, False), read).run(to, 0, count, 0, size, inner))
 
     name = f"lamella.pack.{'columns' if right else 'rows'}.{'along' if along_inner else 'across'}"
-    b.call(shared.use(name, make), [v if isinstance(v, SSAValue) else b.number(v) for v in operands])
+    return cast(SSAValue, b.call(shared.use(name, make), [*map(b.number, operands)], i32))
 
 
-def _finish(b: FunctionBuilder, name: str) -> llvm.FuncOp:
-    b.ret()
+def _finish(b: FunctionBuilder, name: str, result: SSAValue | None = None) -> llvm.FuncOp:
+    b.ret(result)
+    type = llvm.LLVMVoidType() if result is None else result.type
     # what can be named is compiled once, however many parts a module is compiled in
-    return b.finish(name, llvm.LLVMVoidType(), "external", {"no_inline": UnitAttr()})
+    return b.finish(name, type, "external", {"no_inline": UnitAttr()})
 
 
 # ------------------------------------------------------------------------------------------------------------- products
@@ -295,9 +316,14 @@ class Again:
     ) -> None:
         self.b, self.factors, self.has_nan, self.whole = b, factors, has_nan, whole
 
-    def run(self, sums: SSAValue, pitch: Num, height: Num, width: Num, k: Num) -> None:
-        """`pitch` is in elements."""
+    def run(self, sums: SSAValue, pitch: Num, height: Num, width: Num, k: Num, largest: SSAValue) -> None:
+        """`pitch` is in elements; `largest` is that of both factors, as the bits of an f32."""
         b = self.b
+        lost = b.binary(llvm.FMulOp, b.pure(llvm.BitcastOp, (largest,), f32), b.constant(LOST, f32), NO_FLAGS)
+        least = b.intrinsic("umax", (b.pure(llvm.BitcastOp, (lost,), i32), b.constant(LEAST, i32)), i32)
+        self.least = b.splat(least, LANES)
+        self.zeros = b.splat(b.icmp("ugt", least, b.constant(LEAST, i32)), LANES)
+        """Whether sums of zero may be of what has been lost."""
 
         def row(m: Num, _: Any) -> list[SSAValue]:
             return self._row(b.gep(sums, b.index_mul(m, pitch), f32), m, width, k)
@@ -326,13 +352,13 @@ class Again:
         return []
 
     def _is_wrong(self, sums: SSAValue) -> SSAValue:
-        """Which sums are no numbers, or small but not zero."""
+        """Which sums are no numbers, or small."""
         b = self.b
         t = vector(i32, LANES)
         size = b.binary(llvm.AndOp, b.pure(llvm.BitcastOp, (sums,), t), b.constant(0x7FFFFFFF, t))
-        above = b.sub(size, b.constant(_LEAST, t))
-        outside = b.icmp("uge", above, b.constant(_INFINITE - _LEAST, t))
-        return b.binary(llvm.AndOp, outside, b.icmp("ne", size, b.constant(0, t)))
+        outside = b.icmp("uge", b.sub(size, self.least), b.sub(b.constant(_INFINITE, t), self.least))
+        counts = b.binary(llvm.OrOp, b.icmp("ne", size, b.constant(0, t)), self.zeros)
+        return b.binary(llvm.AndOp, outside, counts)
 
     def _again(self, row: SSAValue, m: Num, n: Num, width: Num, k: Num) -> list[SSAValue]:
         """Add up the products of a vector of columns once more, where they are wrong."""
@@ -374,17 +400,18 @@ def add_again(
     b: FunctionBuilder,
     sums: SSAValue,
     numbers: Sequence[Num],
-    left: Sequence[Any],
-    right: Sequence[Any],
+    largest: SSAValue,
+    left: Sequence[Num],
+    right: Sequence[Num],
 ) -> None:
     """Call the function that does it where both factors are in memory: `numbers` are the elements from a row of sums
-    to the next, rows, columns and points of the inner dim; of a factor where it begins, and its elements from a point
-    of its dim to the next, and of the inner one.
+    to the next, rows, columns and points of the inner dim; `largest` as in `Again.run`; of a factor where it begins,
+    and its elements from a point of its dim to the next, and of the inner one.
     """
 
     def make(name: str) -> llvm.FuncOp:
-        b = FunctionBuilder([PTR, *[i64] * 4, *[PTR, i64, i64] * 2])
-        sums, pitch, height, width, k, x, x_m, x_r, w, w_n, w_r = b.arguments
+        b = FunctionBuilder([PTR, *[i64] * 4, i32, *[PTR, i64, i64] * 2])
+        sums, pitch, height, width, k, largest, x, x_m, x_r, w, w_n, w_r = b.arguments
         memory, element = Memory(b), Element.of(TensorType.get([1], "f32"))
 
         def at(start: SSAValue, *steps: tuple[Num, SSAValue]) -> SSAValue:
@@ -403,8 +430,7 @@ def add_again(
         def nan(m: Num) -> SSAValue:
             return has_nan(b, lambda mask, r: lanes(at(x, (m, x_m), (r, x_r)), x_r, mask), k, False)
 
-        Again(b, factors, nan, False).run(sums, pitch, height, width, k)
+        Again(b, factors, nan, False).run(sums, pitch, height, width, k, largest)
         return _finish(b, name)
 
-    operands = [v if isinstance(v, SSAValue) else b.number(v) for v in (sums, *numbers, *left, *right)]
-    b.call(shared.use("lamella.again", make), operands)
+    b.call(shared.use("lamella.again", make), [*map(b.number, (sums, *numbers, largest, *left, *right))])

@@ -104,3 +104,22 @@ def test_small_numbers() -> None:
     exact, size = x.double() @ w.double(), x.double().abs() @ w.double().abs()
     assert ((y - exact).abs() <= torch.where(y == 0, 2.0**-117, 2**-20 * size)).all()
     assert (y == 0).sum() < 80
+
+
+@pytest.mark.parametrize(
+    "text", [kernel(64, 128, 300, "k", "n"), kernel(64, 128, 300, "k", "k").replace("%a, %b", "%n, %b")]
+)
+def test_large_beside_small_numbers(text: str) -> None:
+    """What denormal parts of one factor lose counts where the other has large numbers; infinities are not such."""
+    torch.manual_seed(0)
+    x, w = torch.randn(64, 300) * 1e-12, torch.randn(300, 128) * 1e-12
+    x[:, 7], w[7] = x[:, 7] * 1e-22, 3e30
+    x[9, 5] = torch.inf
+    x[11] = 0
+    x[11, 7] = 1e-40  # nothing else is in this sum
+    negated = "%n" in text
+    text = text.replace("%b = loop.load", "%n = arith.negf %a : f32\n    %b = loop.load") if negated else text
+    y = product(x, w, right="k" if negated else "n", text=text)
+    rest = [i for i in range(64) if i != 9]
+    assert error(-y[rest] if negated else y[rest], x[rest], w) <= error((x @ w)[rest], x[rest], w) + 2**-24
+    assert y[9].isinf().all()
