@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,6 +90,9 @@ class StoryTeller:
         levels.append(("kernel", self._kernels[name]))
         # What is launched hands the work to its `.body`, which is what people look for.
         code = [text for symbol, text in self._functions.items() if symbol.startswith(f"{name}.")]
+        # what the body shares with others
+        called = dict.fromkeys(re.findall(r"@(lamella\.[\w.]+)\(", self._functions.get(f"{name}.body", "")))
+        code += [self._functions[symbol] for symbol in called if symbol in self._functions]
         code += [self._functions[name]] if name in self._functions else []
         levels.append(("llvm", "\n".join(code)))
         source = map(source_line, sorted(wanted, key=lambda o: (o.file, o.line)))

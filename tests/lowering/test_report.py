@@ -63,3 +63,17 @@ def test_a_story_holds_what_became_the_kernel() -> None:
         )
         assert f"loop.kernel @{story.name}(" in levels["kernel"] and f"@{story.name}.body" in levels["llvm"]
         assert not any(f".{other}" in text or "aten.mm" in text for text in levels.values())
+
+
+def test_a_story_has_the_functions_that_a_kernel_shares() -> None:
+    text = f"""
+    func.func @main(%x: {M}, %w: {M}) -> {M} {{
+      %a = aten.mm(%x, %w) : ({M}, {M}) -> {M} loc("m"("m.py":3:0))
+      func.return %a : {M} loc("m.py":4:0)
+    }}"""
+    module = parse_module(text)
+    teller, options = StoryTeller(module), driver.Options(target="amx", products="all")
+    driver.run_passes(module, driver.pipeline(options, driver.target_of(options)), after=[teller.after])
+    (story,) = teller.stories()
+    code = dict(story.levels)["llvm"]
+    assert "llvm.func @lamella.tiles(" in code and "llvm.call @lamella.tiles(" in code
