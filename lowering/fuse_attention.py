@@ -90,9 +90,10 @@ def _is_attention(first: Node, last: Node, members: Sequence[Node], readers: Map
         return False
     if not all(isinstance(d.extent, int) for n in (first, last) for d in (*n.dims[-2:], *n.reduce)):
         return False
-    keys = {d.extent for d in first.dims}
+    keys = {d.extent for d in first.dims}  # how many there may be: all reductions go over them
     for n in members[1:]:
-        keys &= {d.extent for d in n.reduce} if n.reduce else keys
+        if n.reduce:
+            keys &= {d.extent for d in n.reduce}
     if not keys:
         return False
     group: Group | None = single(first)

@@ -42,12 +42,11 @@ from .kernel_split import SplitLoop
 from .kernel_store import store
 from .kernel_transpose import TransposeLoop
 from .lanes import Lanes
-from .llvm_builder import FunctionBuilder, KernelError, Num, element_of, lanes_of
+from .llvm_builder import FunctionBuilder, KernelError, Num, Shared, element_of, lanes_of
 from .memory_to_llvm import MAX_STRIDE, Element, Memory
 from .scalar_to_llvm import ScalarCode
 from .scans import joined, scan_lanes, scan_type
 from .schedule_access import stride
-from .split_functions import Shared
 
 
 @dataclass

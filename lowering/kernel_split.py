@@ -165,8 +165,8 @@ class SplitLoop:
             return x, w
 
         def nan(m: Num) -> SSAValue:
-            row = partial(left.along_inner_dim, b.index_add(starts[0], m))
-            return has_nan(b, row, k, multiple_of(self.r.extent, LANES))
+            o = b.index_add(starts[0], m)
+            return has_nan(b, lambda mask, r: left.lanes(self.r, mask, o, r), k, multiple_of(self.r.extent, LANES))
 
         whole = multiple_of(self.columns.extent, LANES)
         Again(b, factors, nan, whole).run(self.sums, self.pitch, height, width, k, largest)
@@ -189,7 +189,7 @@ class _Factor:
         load = self._plain()
         if load is None or stride(load, along.symbol) != 1:
             whole = multiple_of(self.dim.extent, LANES), multiple_of(self.r.extent, STEP)
-            read = partial(self._lanes, along)
+            read = partial(self.lanes, along)
             return Packing(b, self.right, self.along_inner, whole, read).run(start, lo, hi, first, size, k)
         pointer, step, ahead = self._address(load, lo, first), self._step(load, across), body.ahead(load) or 0
         counts = (b.index_sub(hi, lo), b.index_sub(k, first), size)
@@ -219,10 +219,6 @@ class _Factor:
     def _step(self, load: LoadOp, d: LoopDim) -> Num:
         return evaluate(self.b, cast(Any, stride(load, d.symbol)), self.body.index)
 
-    def along_inner_dim(self, o: Num, mask: SSAValue | None, r: Num) -> SSAValue:
-        """The value at a point of the dim, and at points of the inner one."""
-        return self._lanes(self.r, mask, o, r)
-
     @contextmanager
     def _at(self, o: Num, r: Num) -> Generator[None]:
         """Indices of a point of the dim and of the inner one."""
@@ -232,7 +228,7 @@ class _Factor:
         for d in (self.dim, self.r):
             del index[d.symbol]
 
-    def _lanes(self, along: LoopDim, mask: SSAValue | None, o: Num, r: Num) -> SSAValue:
+    def lanes(self, along: LoopDim, mask: SSAValue | None, o: Num, r: Num) -> SSAValue:
         """The value at a point of the dim and of the inner one, and at those after it along one of both."""
         body = self.body
         with self._at(o, r):

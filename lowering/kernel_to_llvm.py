@@ -19,9 +19,9 @@ from xdsl.passes import ModulePass
 from ..dialects.host import LaunchOp, TogetherOp
 from ..dialects.loop import KernelOp
 from .host_devices import on_gpu
+from .llvm_builder import Shared
 from .llvm_properties import code_of
 from .parallel import kernel_functions
-from .split_functions import Shared
 from .target import CpuTarget
 from .vector_math import declare_callees
 

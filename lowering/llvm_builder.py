@@ -173,3 +173,23 @@ class FunctionBuilder(OpBuilder):
 
     def ret(self, value: SSAValue | None = None) -> None:
         self.effect(llvm.ReturnOp, () if value is None else (value,))
+
+
+class Shared:
+    """Functions that kernels of a module share: the `names` of those that are there, and those `made` since."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+        self.made: list[llvm.FuncOp] = []
+
+    def use(self, name: str, make: Callable[[str], llvm.FuncOp]) -> str:
+        """Its name, with the function there."""
+        if name not in self.names:
+            self.names.add(name)
+            self.made.append(make(name))
+        return name
+
+    def taken(self) -> list[llvm.FuncOp]:
+        """Those made since it was last asked."""
+        made, self.made = self.made, []
+        return made

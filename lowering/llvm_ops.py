@@ -359,13 +359,13 @@ class OpBuilder:
                 return one and other
         return self.mul(self.number(a), self.number(b))
 
-    # --------------------------------------------------------------------------------------------------------- memory
-
     def index_min(self, a: Num, b: Num) -> Num:
         if isinstance(a, int) and isinstance(b, int):
             return min(a, b)
         x, y = self.number(a), self.number(b)
         return self.select(self.icmp("slt", x, y), x, y)
+
+    # --------------------------------------------------------------------------------------------------------- memory
 
     def gep(self, pointer: SSAValue, offset: Num, element: Attribute) -> SSAValue:
         """The address `offset` elements on; a vector of offsets gives a vector of addresses."""

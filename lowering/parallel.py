@@ -40,14 +40,13 @@ from .address import evaluate
 from .halves_apart import only_bf16
 from .kernel_body import KernelBody, Side
 from .kernel_split import room_of
-from .llvm_builder import FunctionBuilder, Num
+from .llvm_builder import FunctionBuilder, Num, Shared
 from .llvm_properties import address_of
 from .schedule_access import stride
 from .schedule_dims import bytes_of
 from .schedule_kernel import GRAIN, whole_work
 from .schedule_memory import chosen_before
 from .softmax_rows import ops_of
-from .split_functions import Shared
 
 STACK_LIMIT = 1 << 19
 """Bytes of scratch that may stand on a thread's stack."""

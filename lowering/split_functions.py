@@ -1,11 +1,11 @@
-"""Functions that all products in parts of a module share: what packs a factor that is read as it lies in memory, and
+"""Functions that all products in parts of a module share: what packs a factor that is read as it lies in memory,
 what multiplies tiles, and what adds up again sums that are wrong. A kernel that computes a factor has the code of the
 first, and of the last, for itself.
 
 ```
 @lamella.pack.{rows|columns}.{along|across}(from, step, count, inner, size, ahead, to)
 @lamella.tiles(rows, columns, sums, pitch, first, size)
-@lamella.again(sums, pitch, height, width, k, left, its steps, right, its steps)
+@lamella.again(sums, pitch, height, width, k, largest, left, its two steps, right, its two steps)
 ```
 """
 
@@ -17,14 +17,14 @@ from typing import Any, cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import UnitAttr, f32, i1, i16, i32, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from ..dialects.llvm_ext import PTR
 from ..dialects.tensor import TensorType
 from .address import lane_compare
 from .kernel_matrix import BYTES, Tiles
 from .kernel_transpose import transpose_block
-from .llvm_builder import FunctionBuilder, Num, vector
+from .llvm_builder import FunctionBuilder, Num, Shared, vector
 from .llvm_properties import NO_FLAGS
 from .memory_to_llvm import Element, Memory
 
@@ -43,34 +43,14 @@ LANES = 16
 _ORDER = ((2, 0), (1, 0), (1, 1), (0, 1), (0, 2), (0, 0))
 """The parts that are multiplied, so that few are loaded twice."""
 
-LEAST, _INFINITE = 0x17800000, 0x7F800000
+_LEAST, _INFINITE = 0x17800000, 0x7F800000
 """The bits of 2^-80 and of infinity."""
 
-LOST = 2.0**-98
+_LOST = 2.0**-98
 """Of the largest number of a block, the size of sums from which on what denormal parts lose is nothing."""
 
 Read = Callable[[SSAValue | None, Num, Num], SSAValue]
 """A vector of a factor for a mask of its lanes, a point of its dim and one of the inner dim, along either."""
-
-
-class Shared:
-    """Functions that kernels of a module share: the `names` of those that are there, and those `made` since."""
-
-    def __init__(self, names: set[str]) -> None:
-        self.names = names
-        self.made: list[llvm.FuncOp] = []
-
-    def use(self, name: str, make: Callable[[str], llvm.FuncOp]) -> str:
-        """Its name, with the function there."""
-        if name not in self.names:
-            self.names.add(name)
-            self.made.append(make(name))
-        return name
-
-    def taken(self) -> list[llvm.FuncOp]:
-        """Those made since it was last asked."""
-        made, self.made = self.made, []
-        return made
 
 
 # -------------------------------------------------------------------------------------------------------------- packing
@@ -243,10 +223,9 @@ def multiply(
     columns; `numbers` are the bytes from a row of sums to the next, which part begins, at 0 with new sums, and its
     points.
     """
-    types: Sequence[Attribute] = [PTR] * 3 + [i64] * 3
 
     def make(name: str) -> llvm.FuncOp:
-        b = FunctionBuilder(types)
+        b = FunctionBuilder([*[PTR] * 3, *[i64] * 3])
         rows, columns, sums, pitch, first, size = b.arguments
         _multiply(b, Tiles(b), (rows, columns), sums, pitch, first, size)
         return _finish(b, name)
@@ -319,10 +298,10 @@ class Again:
     def run(self, sums: SSAValue, pitch: Num, height: Num, width: Num, k: Num, largest: SSAValue) -> None:
         """`pitch` is in elements; `largest` is that of both factors, as the bits of an f32."""
         b = self.b
-        lost = b.binary(llvm.FMulOp, b.pure(llvm.BitcastOp, (largest,), f32), b.constant(LOST, f32), NO_FLAGS)
-        least = b.intrinsic("umax", (b.pure(llvm.BitcastOp, (lost,), i32), b.constant(LEAST, i32)), i32)
+        lost = b.binary(llvm.FMulOp, b.pure(llvm.BitcastOp, (largest,), f32), b.constant(_LOST, f32), NO_FLAGS)
+        least = b.intrinsic("umax", (b.pure(llvm.BitcastOp, (lost,), i32), b.constant(_LEAST, i32)), i32)
         self.least = b.splat(least, LANES)
-        self.zeros = b.splat(b.icmp("ugt", least, b.constant(LEAST, i32)), LANES)
+        self.zeros = b.splat(b.icmp("ugt", least, b.constant(_LEAST, i32)), LANES)
         """Whether sums of zero may be of what has been lost."""
 
         def row(m: Num, _: Any) -> list[SSAValue]:

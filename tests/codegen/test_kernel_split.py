@@ -123,3 +123,20 @@ def test_large_beside_small_numbers(text: str) -> None:
     rest = [i for i in range(64) if i != 9]
     assert error(-y[rest] if negated else y[rest], x[rest], w) <= error((x @ w)[rest], x[rest], w) + 2**-24
     assert y[9].isinf().all()
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_no_neighbours_along_either_dim(left: bool) -> None:
+    """A factor that is every second number of its rows is packed, and added up again where it must be."""
+    torch.manual_seed(0)
+    x, w = torch.randn(64, 300), torch.randn(300, 128)
+    x[3, 5], w[7, 100], x[9] = torch.inf, torch.finfo(torch.float32).max, x[9] * 1e-30
+    text, (m, n) = kernel(64, 128, 300, "k", "n"), ((64, 300) if left else (300, 128))
+    text = text.replace(f"!sym.t<[{m}, {n}], f32>", f"!sym.t<[{m}, {n}], f32, strides=[{2 * n}, 2]>")
+    wide = (x if left else w).repeat_interleave(2, 1).contiguous()
+    given = {True: (wide, w.contiguous()), False: (x.contiguous(), wide)}[left]
+    y = torch.full((64, 128), 7.0)
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)(compiled(text)["k"])
+    assert function(*(t.data_ptr() for t in (*given, y))) == 0
+    torch.testing.assert_close(y, x @ w, equal_nan=True, rtol=1e-5, atol=1e-4)
+    assert error(y[9:10, :100], x[9:10], w[:, :100]) <= 2**-20  # small sums, one number after the other

@@ -2,14 +2,15 @@
 // RUN: lamella-opt %s --split-input-file -p 'loop-schedule{bits=512 threads=2 amx=true parts=false}' | filecheck %s --check-prefix WITHOUT
 
 // A product of f32 is one for matrix units, too: as many blocks as there are threads, whose sums are kept, and what
-// follows reads them. The attribute says along which dim each factor lies.
+// follows reads them. The attribute says along which dim each factor lies; what the next tiles are packed of is fetched
+// ahead: 16 rows, or the next line of each.
 
 // CHECK:      grid [t1 = 2]
 // CHECK:        [[S:%\w+]] = loop.scratch : !sym.t<[512, 384], f32>
 // CHECK-NEXT:   loop.for [d0 = 512, d1 = 384*t1 : 384*t1 + 384] attributes {matrix, split = ["r0", "d1"]} {
 // CHECK-NEXT:     [[P:%\w+]] = loop.for [r0 = 256] reduce [add] {
-// CHECK-NEXT:       loop.load %x0[d0, r0]
-// CHECK-NEXT:       loop.load %x1[r0, d1]
+// CHECK-NEXT:       loop.load %x0[d0, r0] attributes {prefetch = 16384 : i64, level = 2 : i64}
+// CHECK-NEXT:       loop.load %x1[r0, d1] attributes {prefetch = 64 : i64}
 // CHECK-NEXT:       arith.mulf
 // CHECK:          loop.store [[P]], [[S]][d0, d1 - 384*t1]
 // CHECK:        loop.for [d0 = 512, d1 = 384*t1 : 384*t1 + 384] attributes {vector = "d1", lanes = 16
