@@ -64,7 +64,9 @@ def lamella(
         from .frontend.backend import Backend
 
         kept = wanted.cache and not _dump_folder(wanted)  # a graph from AOTAutograd's cache leaves no dump
-        return Backend(wanted, _compile_or_give_up, version=_version() if kept else None)(graph, example_inputs)
+        target = target_of(wanted)
+        version = f"{_version()}|{target.key}|{target.machine}" if kept else None  # its key knows no CPU
+        return Backend(wanted, _compile_or_give_up, version=version)(graph, example_inputs)
 
 
 def compile(

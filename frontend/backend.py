@@ -117,7 +117,8 @@ class Event:
 class Backend:
     """A backend with its options fixed. `compile` makes native code of a module; `watch` is told of each graph.
 
-    `version` names the compiler in the keys of AOTAutograd's cache; without it, or with `watch`, nothing is kept there.
+    `version` names the compiler and the machine in the keys of AOTAutograd's cache; without it, or with `watch`,
+    nothing is kept there.
     """
 
     def __init__(

@@ -33,7 +33,6 @@ def pipeline(
     whole = " parts=false" if invariant else ""
     alike = " invariant=true" if invariant else ""
     alike += " tf32=true" if options.tf32 and numerics != "eager" else ""
-    machine = f"l1={target.l1} l2={target.l2} l3={target.l3} threads={target.threads}"
     pairs = " pairs=true" if target.has_pairs else ""
     vectors = f"bits={target.vector_bits} registers={target.registers}"
     return ",".join(
@@ -54,11 +53,11 @@ def pipeline(
             f"aten-to-prims{{random={options.random}{deterministic}{halves}}}",
             f"prims-canonicalize{{numerics={numerics}}}",
             "prims-to-loop",
-            f"loop-fuse{{{gpu.machine if gpu else machine}{whole}}}",
+            f"loop-fuse{{{gpu.machine if gpu else target.machine}{whole}}}",
             "inline-calls",
             *(["upload-numbers"] if gpu else []),
             f"share-kernels{{l2={target.l2} l3={target.l3}}}",
-            f"loop-schedule{{{vectors} {machine} amx={str(target.has_amx).lower()}{pairs}{whole}}}",
+            f"loop-schedule{{{vectors} {target.machine} amx={str(target.has_amx).lower()}{pairs}{whole}}}",
             f"launch-together{{keep={target.l2}}}",
             "bufferize",
             *([f"loop-tile{{target={gpu.name} candidate={candidate}{other}{deterministic}{alike}}}"] if gpu else []),

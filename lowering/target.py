@@ -59,6 +59,11 @@ class CpuTarget:
         return max(1, min(self.cores, torch.get_num_threads()))
 
     @property
+    def machine(self) -> str:
+        """What passes are told of it, as their options: caches in bytes, and threads."""
+        return f"l1={self.l1} l2={self.l2} l3={self.l3} threads={self.threads}"
+
+    @property
     def registers(self) -> int:
         """Vectors that registers hold."""
         return 32 if self.has_avx512 or self.triple.startswith("aarch64") else 16

@@ -166,8 +166,13 @@ TRAIN = """
 
 
 def test_autograd_cache(processes: Processes) -> None:
-    """The compiler is not called in the second process, for the forward nor for the backward."""
+    """The compiler is not called in the second process, for the forward nor for the backward; but in one that has
+    another number of threads, which kernels are made for.
+    """
     assert processes.run(TRAIN)[0] == "2"
+    assert processes.run(TRAIN)[0] == "0"
+    if len(os.sched_getaffinity(0)) > 1:
+        assert processes.run(TRAIN, OMP_NUM_THREADS="2")[0] == "2"
     assert processes.run(TRAIN)[0] == "0"
 
 
