@@ -65,7 +65,8 @@ def lamella(
 
         kept = wanted.cache and not _dump_folder(wanted)  # a graph from AOTAutograd's cache leaves no dump
         target = target_of(wanted)
-        version = f"{_version()}|{target.key}|{target.machine}" if kept else None  # its key knows no CPU
+        cpu = f"{target.key}|{target.machine}|{target.threads}"  # AOTAutograd's key knows none
+        version = f"{_version()}|{cpu}" if kept else None
         return Backend(wanted, _compile_or_give_up, version=version)(graph, example_inputs)
 
 

@@ -29,8 +29,9 @@ WRITE = 1.5
 
 @dataclass(frozen=True)
 class Machine:
-    """Cache sizes in bytes, and the number of threads that a launch should keep busy.
+    """Cache sizes in bytes, and the number of threads that a launch should keep busy, where all are free for it.
 
+    How sums are cut may depend on `threads`, which is the machine's: results are then the same whatever torch uses.
     `hold` is what a grid point keeps of a row from loop to loop, half of `l2` where it is 0. `rows` is how many a part
     of a reduction to columns has at least. `in_turn`: a grid point may take rows one after the other, and add up their
     columns. `one_pass`: the variance of a row that is not at hand reads it once.

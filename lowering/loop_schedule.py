@@ -31,9 +31,10 @@ class LoopSchedule(ModulePass):
     """Choose loops, vectors and grain of every kernel for the CPU.
 
     `bits` is the width of vectors, `registers` how many of them there are, `l1`, `l2`, `l3` are cache sizes in bytes,
-    `threads` is how many a launch should keep busy, `amx` whether there are matrix units, `pairs`
-    whether pairs of products of 16 bits are added by one instruction, `parts` whether the order of
-    a product's sums may depend on its sizes.
+    `threads` is how many a launch should keep busy, `busy` how many will run it (all where it is 0): blocks of products
+    are made for these, on which no sum depends. `amx`: whether there are matrix units. `pairs`: whether pairs of
+    products of 16 bits are added by one instruction. `parts`: whether the order of a product's sums may depend on its
+    sizes.
     """
 
     name = "loop-schedule"
@@ -44,6 +45,7 @@ class LoopSchedule(ModulePass):
     l2: int = 2 << 20
     l3: int = 32 << 20
     threads: int = 16
+    busy: int = 0
     amx: bool = False
     pairs: bool = False
     parts: bool = True
@@ -62,7 +64,7 @@ class LoopSchedule(ModulePass):
                 if before is None or prod(before.values.values()) < prod(sizes.values.values()):
                     seen[launch.callee] = sizes
         machine = Machine(self.l1, self.l2, self.l3, self.threads, parts=self.parts)
-        vectors = Vectors(self.bits, self.registers, self.amx, self.pairs)
+        vectors = Vectors(self.bits, self.registers, self.amx, self.pairs, self.busy or self.threads)
         for name, kernel in kernels.items():
             known_sizes = seen.get(name, whole)
             write_parts_out(kernel)

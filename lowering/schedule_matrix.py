@@ -91,7 +91,7 @@ def matrix_product(
     if left is None or right is None or unit is None:
         return False
     block = cast(int, rows_of_block(m, n, k, unit))
-    width = _width(n, k, hints.points(found.batch) * (m // block), machine)
+    width = _width(n, k, hints.points(found.batch) * (m // block), vectors.threads, machine)
     _Rewrite(kernel, loop, found, block, width, unit).run(left, right, k)
     return True
 
@@ -109,9 +109,9 @@ def rows_of_block(m: int, n: int, k: int, unit: Unit = HALVES) -> int | None:
     return block if block >= min(m, SIDE) else None
 
 
-def _width(n: int, k: int, others: int, machine: Machine) -> int:
+def _width(n: int, k: int, others: int, threads: int, machine: Machine) -> int:
     """Columns of a block: many, but so that half of the cache holds the packed factor and all threads have work."""
-    fitting = [w for w in COLUMNS if n % w == 0 and 2 * w * k <= machine.l2 // 2 and n // w * others >= machine.threads]
+    fitting = [w for w in COLUMNS if n % w == 0 and 2 * w * k <= machine.l2 // 2 and n // w * others >= threads]
     return next(iter(fitting), SIDE)
 
 

@@ -75,19 +75,19 @@ def split_product(
         return False
     if narrow(found.left) is not None and narrow(found.right) is not None:
         return False  # one bf16 holds each factor
-    block = _block(m, n, hints.points(found.batch), machine)
+    block = _block(m, n, hints.points(found.batch), vectors.threads, machine)
     _Rewrite(kernel, loop, found, *block).run()
     return True
 
 
-def _block(m: int, n: int, others: int, machine: Machine) -> tuple[int, int]:
+def _block(m: int, n: int, others: int, threads: int, machine: Machine) -> tuple[int, int]:
     """Rows and columns of a block: the cache holds what is packed, and the thread with the most blocks has the least to
     do, packing counted.
     """
 
     def time(rows: int, columns: int) -> float:
         blocks = -(-m // rows) * -(-n // columns) * others
-        return -(-blocks // machine.threads) * (rows * columns + PACK * (rows + columns))
+        return -(-blocks // threads) * (rows * columns + PACK * (rows + columns))
 
     fitting = [
         (rows, columns)

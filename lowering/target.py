@@ -51,7 +51,7 @@ class CpuTarget:
 
     @property
     def threads(self) -> int:
-        """Threads that a launch should keep busy: torch's, as they are now, which may be fewer than there are cores."""
+        """Those that run a launch: torch's, as they are now, which may be fewer than there are cores."""
         if self.name != "host":
             return self.cores
         import torch
@@ -60,8 +60,8 @@ class CpuTarget:
 
     @property
     def machine(self) -> str:
-        """What passes are told of it, as their options: caches in bytes, and threads."""
-        return f"l1={self.l1} l2={self.l2} l3={self.l3} threads={self.threads}"
+        """What passes are told of it, as their options: caches in bytes, and cores, by which sums may be cut."""
+        return f"l1={self.l1} l2={self.l2} l3={self.l3} threads={self.cores}"
 
     @property
     def registers(self) -> int:

@@ -1,4 +1,4 @@
-"""The vectors of a machine, as far as loops are made for them."""
+"""What runs loops: vectors, units for products, and threads."""
 
 from dataclasses import dataclass
 
@@ -6,13 +6,15 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Vectors:
     """Their width in bits, how many of them registers hold, and which sums of products are instructions: of tiles
-    (`amx`), of pairs of 16 bits.
+    (`amx`), of pairs of 16 bits. `threads` share a kernel: torch's, so no sum may be cut by them, and blocks that each
+    take all of their own sums may.
     """
 
     bits: int = 512
     registers: int = 32
     amx: bool = False
     pairs: bool = False
+    threads: int = 16
 
     @property
     def sums(self) -> int:

@@ -27,12 +27,14 @@ loop.kernel @k(%x: {x}, %w: {w}) outs(%y: {y}) sizes [{"s0" if m == "s0" else ""
 }}"""
 
 
-def product(x: Tensor, w: Tensor, left: str = "k", right: str = "n", text: str | None = None) -> Tensor:
-    """x @ w, as the kernel, or that of a text, makes it."""
+def product(
+    x: Tensor, w: Tensor, left: str = "k", right: str = "n", text: str | None = None, threads: int = 2
+) -> Tensor:
+    """x @ w, as the kernel, or that of a text, makes it; blocks are made for `threads`."""
     (m, k), n = x.shape, w.shape[1]
     given = [x.contiguous() if left == "k" else x.T.contiguous(), w.contiguous() if right == "n" else w.T.contiguous()]
     y = torch.full((m, n), 7.0)
-    code = compiled(kernel(m, n, k, left, right) if text is None else text)
+    code = compiled(kernel(m, n, k, left, right) if text is None else text, threads)
     types = [*[ctypes.c_void_p] * 3, *[ctypes.c_int64] * (text is not None and "s0" in text)]
     function = ctypes.CFUNCTYPE(ctypes.c_int32, *types)(code["k"])
     assert function(*(t.data_ptr() for t in (*given, y)), *[m] * (len(types) - 3)) == 0
@@ -61,6 +63,14 @@ def test_any_number_of_rows(m: int) -> None:
     x, w, text = torch.randn(m, 70), torch.randn(70, 640), kernel("s0", 640, 70, "k", "n")
     y = product(x, w, text=f"builtin.module attributes {{lamella.hints = {{s0 = 100 : i64}}}} {{{text}}}")
     assert error(y, x, w) <= error(x @ w, x, w) + 2**-24
+
+
+def test_blocks_for_any_number_of_threads() -> None:
+    """What a block has beside a sum is nothing to it, unless numbers are so small that sums are added up again."""
+    torch.manual_seed(0)
+    x, w = torch.randn(150, 301), torch.randn(301, 1000)
+    y = product(x, w, threads=1)
+    assert all(torch.equal(product(x, w, threads=n), y) for n in (2, 3, 16))
 
 
 def test_columns_come_first_in_the_product() -> None:

@@ -86,10 +86,10 @@ _PARAMETERS = {f"emulated.{name}": ", ".join(_TYPES[t] for t in types) for name,
 
 
 @cache
-def compiled(text: str) -> LoadedObject:
+def compiled(text: str, busy: int = 2) -> LoadedObject:
     """Kernel @k of a text, scheduled and made for matrix units, which this machine need not have."""
     module, context = parse_module(text), make_context()
-    LoopSchedule(amx=True, threads=2).apply(context, module)
+    LoopSchedule(amx=True, threads=2, busy=busy).apply(context, module)
     KernelToLlvm(target="amx").apply(context, module)
     verify(module)
     code = re.sub(rf"@llvm\.x86\.({'|'.join(_CALLS)})\b", r"@emulated.\1", emit(module))

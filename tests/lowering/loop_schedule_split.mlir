@@ -1,5 +1,6 @@
 // RUN: lamella-opt %s --split-input-file -p 'loop-schedule{bits=512 threads=2 amx=true}' | filecheck %s
 // RUN: lamella-opt %s --split-input-file -p 'loop-schedule{bits=512 threads=2 amx=true parts=false}' | filecheck %s --check-prefix WITHOUT
+// RUN: lamella-opt %s --split-input-file -p 'loop-schedule{bits=512 threads=16 busy=2 amx=true}' | filecheck %s
 
 // A product of f32 is one for matrix units, too: as many blocks as there are threads, whose sums are kept, and what
 // follows reads them. The attribute says along which dim each factor lies; what the next tiles are packed of is fetched

@@ -21,7 +21,9 @@ def test_kernels_are_made_for_torchs_threads() -> None:
             torch.set_num_threads(n)
             host = CpuTarget.host()
             assert host.threads == min(n, host.cores)
-            assert f"threads={host.threads}" in pipeline(Options(), host)
+            text, fixed = pipeline(Options(), host), pipeline(Options(deterministic=True), host)
+            assert (f"busy={n}" in text) == (n < host.cores) and "busy" not in fixed  # else all are
+            assert f"threads={host.cores}" in text
             assert CpuTarget.from_name("amx").threads == CpuTarget.from_name("amx").cores
     finally:
         torch.set_num_threads(before)
