@@ -306,22 +306,29 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
         from .lowering.pass_manager import record
 
         loading = record("loading passes", start)
-        before, rest = whole.split("aten-choose-products")
-        records = before.run(module)
-        if options.products == "auto":
-            remember_products(module, options, target, gpu)
-        if gpu:
-            middle, rest = rest.split("loop-tile")
-            records += middle.run(module)
-            if not options.batch_invariant:
-                remember_kernels(module, options, target, gpu)
-            middle, rest = rest.split("host-to-llvm")
-            records += middle.run(module)
-            kernels = started(module, gpu)
-        records += rest.run(module)
-        stories = teller.stories() if teller is not None else []
-        start = time.perf_counter()
-        graph = native(module, target, gpu, kernels)
+        from .codegen.llvm_ahead import Ahead
+        from .lowering.kernel_to_llvm import KernelToLlvm
+
+        with Ahead(target) as ahead:
+            for p in whole.passes if not options.verify else ():
+                if isinstance(p, KernelToLlvm):
+                    p.made.append(ahead.take)
+            before, rest = whole.split("aten-choose-products")
+            records = before.run(module)
+            if options.products == "auto":
+                remember_products(module, options, target, gpu)
+            if gpu:
+                middle, rest = rest.split("loop-tile")
+                records += middle.run(module)
+                if not options.batch_invariant:
+                    remember_kernels(module, options, target, gpu)
+                middle, rest = rest.split("host-to-llvm")
+                records += middle.run(module)
+                kernels = started(module, gpu)
+            records += rest.run(module)
+            stories = teller.stories() if teller is not None else []
+            start = time.perf_counter()
+            graph = native(module, target, gpu, kernels, ahead)
         records = [loading, *records, record("machine code", start)]
         compilation = Compilation(graph, records, stages=stages, stories=stories, **notes)
     except Exception as error:  # whatever it is, what led to it is kept

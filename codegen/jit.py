@@ -21,7 +21,7 @@ from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING
 
-from .archive import pack, unpack
+from .archive import unpack
 from .errors import CodegenError
 from .imports import IMPORTS
 from .llvm_guard import check_text
@@ -29,7 +29,6 @@ from .target import CpuTarget
 
 if TYPE_CHECKING:
     from llvmlite.binding.orcjit import LLJIT, ResourceTracker
-    from xdsl.dialects.builtin import ModuleOp
 
 _P, _S, _I = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
 _ERROR = ctypes.POINTER(ctypes.c_char_p)
@@ -61,9 +60,12 @@ def _llvm() -> ctypes.CDLL:
 
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
-    library = ctypes.CDLL(binding.ffi.lib._name)
+    path = binding.ffi.lib._name
+    # A call that gives up Python's lock waits for it at the end, for milliseconds where Python code runs meanwhile:
+    # only what takes longer than that does.
+    library, long = ctypes.PyDLL(path), ctypes.CDLL(path)
     for name, (result, arguments) in _PROTOTYPES.items():
-        function = library[name]
+        function = (long if name == "LLVMPY_TargetMachineEmitToMemory" else library)[name]
         function.restype, function.argtypes = result, arguments
         setattr(library, name, function)
     return library
@@ -109,13 +111,6 @@ def compile_objects(texts: Sequence[str], target: CpuTarget, threads: int | None
         return [compile_object(text, target) for text in texts]
     with ThreadPoolExecutor(threads, thread_name_prefix="lamella-llvm") as pool:
         return list(pool.map(compile_object, texts, [target] * len(texts)))
-
-
-def compile_module(module: "ModuleOp", target: CpuTarget) -> bytes:
-    """Machine code of a module of llvm ops, its functions compiled in parallel: an object, or an archive of several."""
-    from .llvm_parts import emit_parts
-
-    return pack(compile_objects(emit_parts(module, target.cores), target))
 
 
 def compile_isolated(text: str, target: CpuTarget) -> bytes:
@@ -223,7 +218,7 @@ _library_numbers = count()
 
 
 def load_object(obj: bytes, symbols: Sequence[str], imports: Mapping[str, int] | None = None) -> LoadedObject:
-    """Links an object file, or an archive of them (`compile_module`), and gives the addresses of `symbols`.
+    """Links an object file, or an archive of them (`archive`), and gives the addresses of `symbols`.
 
     What the object calls is looked up in `imports`, then in the registry `IMPORTS`.
     Raises CodegenError for a symbol found nowhere, or a damaged or foreign object.

@@ -6,8 +6,9 @@ allocation of registers is for a whole module: the other takes a time that grows
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp
 
 from .llvm_text import Piece, join, pieces
@@ -18,18 +19,26 @@ _WORTH_A_PART = 20_000
 """Characters of text that take LLVM several times as long as a module costs by itself."""
 
 
-def emit_parts(module: ModuleOp, parts: int, *, locations: bool = False) -> list[str]:
-    """The text of `module` as at most `parts` texts, and one of what is not optimized. Raises CodegenError as `emit`
-    does.
+def emit_parts(
+    module: ModuleOp,
+    parts: int,
+    *,
+    known: Mapping[llvm.FuncOp, Piece] | None = None,
+    elsewhere: Mapping[str, Piece] | None = None,
+) -> list[str]:
+    """The text of `module` as at most `parts` texts, and one of what is not optimized. `known` is the text of some of
+    its functions, `elsewhere` the declarations of those that a part has which is not among these. Raises CodegenError
+    as `emit` does.
     """
-    found = pieces(module, locations=locations)
+    there = elsewhere or {}
+    found = [there.get(piece.symbol, piece) for piece in pieces(list(module.ops), known=known)]
     if any(_is_variable(piece) for piece in found):
         return [join(found)]
     by_symbol = {piece.symbol: piece for piece in found}
     plain = [p.symbol for p in found if _is_plain(p)]
     for piece in [used for symbol in plain for used in _uses(by_symbol[symbol], by_symbol)]:
-        if not piece.stub and piece.text.startswith(_LOCAL):
-            by_symbol[piece.symbol] = _shared(piece)
+        if not piece.stub:
+            by_symbol[piece.symbol] = public(piece)
     roots = [p.symbol for p in by_symbol.values() if p.text != p.stub and p.stub and not _is_plain(p)]
     work = {symbol: _work(by_symbol[symbol], by_symbol) for symbol in roots}
     parts = max(min(parts, len(work), sum(work.values()) // _WORTH_A_PART), min(len(work), 1))
@@ -39,16 +48,18 @@ def emit_parts(module: ModuleOp, parts: int, *, locations: bool = False) -> list
     for symbol in sorted(work, key=lambda s: work[s], reverse=True):
         load, symbols = min(loads, key=lambda entry: entry[0])
         loads[loads.index((load, symbols))] = (load + work[symbol], [*symbols, symbol])
-    return [join(_closure(s, by_symbol)) for s in ([plain] if plain else []) + [symbols for _, symbols in loads]]
+    return [join(closure(s, by_symbol)) for s in ([plain] if plain else []) + [symbols for _, symbols in loads]]
 
 
 _LOCAL = "define internal "
 
 
-def _shared(piece: Piece) -> Piece:
-    """A local function as one that other parts can name. It is not `hidden`: what is must lie within 2 GB of those that
-    name it, and parts need not, as in a process that has mapped a GPU's memory.
+def public(piece: Piece) -> Piece:
+    """A local function as one that other parts can name; anything else as it is. It is not `hidden`: what is must lie
+    within 2 GB of those that name it, and parts need not, as in a process that has mapped a GPU's memory.
     """
+    if piece.stub or not piece.text.startswith(_LOCAL):
+        return piece
     text = f"define {piece.text.removeprefix(_LOCAL)}"
     signature = text.partition("\n")[0].removeprefix("define").removesuffix("{")
     return Piece(piece.symbol, text, f"declare{signature}")
@@ -80,7 +91,7 @@ def _work(piece: Piece, by_symbol: Mapping[str, Piece]) -> int:
     return total
 
 
-def _closure(roots: list[str], by_symbol: Mapping[str, Piece]) -> list[Piece | str]:
+def closure(roots: Sequence[str], by_symbol: Mapping[str, Piece]) -> list[Piece | str]:
     """The pieces of these symbols with all local ones they use, and stubs of the others."""
     bodies, stubs = {symbol: by_symbol[symbol] for symbol in roots}, dict[str, str]()
     todo = list(bodies.values())

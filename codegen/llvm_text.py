@@ -5,7 +5,7 @@ table in `llvm_rows.py`. Constants, poison and addresses make no line, they are 
 arguments become phis. An op without a row is a `CodegenError` that names it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -24,7 +24,7 @@ def emit(module: ModuleOp, *, locations: bool = False) -> str:
 
     Raises CodegenError for an op, type or constant that has no text. No triple or data layout is written: see `jit`.
     """
-    return join(pieces(module, locations=locations))
+    return join(pieces(list(module.ops), locations=locations))
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,24 @@ class Piece:
     stub: str
 
 
-def pieces(module: ModuleOp, *, locations: bool = False) -> list[Piece]:
-    """The functions and globals of `module`, each as text; raises what `emit` does."""
-    names = Names({op.sym_name.data: op for op in module.ops if isinstance(op, llvm.FuncOp)})
+def pieces(
+    ops: Sequence[Operation],
+    names: Names | None = None,
+    *,
+    locations: bool = False,
+    known: Mapping[llvm.FuncOp, Piece] | None = None,
+) -> list[Piece]:
+    """Functions and globals, each as text, and what they use of LLVM itself; raises what `emit` does. `names` are those
+    of functions that were there before, and then of all; `known` is the text of some.
+    """
+    names, known = names or Names({}), known or {}
+    names.functions |= {op.sym_name.data: op for op in ops if isinstance(op, llvm.FuncOp)}
     found: list[Piece] = []
-    for op in module.ops:
+    for op in ops:
         match op:
+            case llvm.FuncOp() if op in known:
+                found.append(known[op])
+                continue
             case llvm.FuncOp():
                 lines: list[str] = []
                 _function(names, op, lines, locations)

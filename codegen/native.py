@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from ..lowering.gpu_target import GpuTarget
     from ..lowering.target import CpuTarget
+    from .llvm_ahead import Ahead
     from .runtime import NativeGraph
     from .triton_module import Kernels
 
@@ -32,20 +33,25 @@ def started(module: ModuleOp, gpu: GpuTarget) -> Kernels:
 
 
 def native(
-    module: ModuleOp, target: CpuTarget, gpu: GpuTarget | None = None, kernels: Kernels | None = None
+    module: ModuleOp,
+    target: CpuTarget,
+    gpu: GpuTarget | None = None,
+    kernels: Kernels | None = None,
+    ahead: Ahead | None = None,
 ) -> NativeGraph:
     """Machine code and the callable around it, for a module of llvm ops and, for `gpu`, Triton's functions, of which
-    `kernels` is what is `started`.
+    `kernels` is what is `started`; `ahead` has what LLVM has been given of the module before.
     """
-    from . import jit
+    from .llvm_ahead import Ahead
     from .read_metadata import metadata
     from .runtime import NativeGraph
 
-    if gpu is None:
-        return NativeGraph(jit.compile_module(module, target), metadata(module))
-    from .triton_module import take_kernels
+    with ahead or Ahead(target) as code:
+        if gpu is None:
+            return NativeGraph(code.finish(module), metadata(module))
+        from .triton_module import take_kernels
 
-    kernels = kernels or started(module, gpu)  # while LLVM is at work
-    take_kernels(module)
-    code = jit.compile_module(module, target)
-    return NativeGraph(code, metadata(module, kernels()))
+        kernels = kernels or started(module, gpu)  # while LLVM is at work
+        take_kernels(module)
+        made = code.finish(module)
+        return NativeGraph(made, metadata(module, kernels()))

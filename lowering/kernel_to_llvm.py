@@ -9,6 +9,7 @@ memory ran out. Buffers are aligned to their elements; an out may be an in if ea
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -23,7 +24,9 @@ from .llvm_builder import Shared
 from .llvm_properties import code_of
 from .parallel import kernel_functions
 from .target import CpuTarget
-from .vector_math import declare_callees
+from .vector_math import undeclared_callees
+
+Made = Callable[[Sequence[llvm.FuncOp]], None]
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,18 @@ class KernelToLlvm(ModulePass):
     threads: bool = True
     contract: bool = True
     statistics: dict[str, int] = field(default_factory=dict, init=False, compare=False)
+    made: list[Made] = field(default_factory=list[Made], init=False, compare=False)
+    """What is to be told of functions that are not changed any more, kernel by kernel: each one's, and those that they
+    are the first to call. Where there are functions before, which may be called too, nothing is told.
+    """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = CpuTarget.host() if self.target == "host" else CpuTarget.from_name(self.target)
         block = op.body.block
         kernels = [k for k in block.ops if isinstance(k, KernelOp) and not on_gpu(k)]
-        shared = Shared({f.sym_name.data for f in block.ops if isinstance(f, llvm.FuncOp)})
+        before = [f for f in block.ops if isinstance(f, llvm.FuncOp)]
+        known = {f.sym_name.data for f in before}
+        shared = Shared(set(known))
         launches_of = [o for o in op.walk() if isinstance(o, LaunchOp)]
         inside = {o.callee for o in launches_of if isinstance(o.parent_op(), TogetherOp)}
         alone = {o.callee for o in launches_of if not isinstance(o.parent_op(), TogetherOp)}
@@ -54,9 +63,13 @@ class KernelToLlvm(ModulePass):
             forms = {"alone": name in alone or name not in inside, "together": name in inside}
             with code_of(kernel):
                 functions = kernel_functions(kernel, target, self.threads, self.contract, shared, **forms)
-            block.insert_ops_before([*shared.taken(), *functions], kernel)
+            functions = [*shared.taken(), *functions]
+            block.insert_ops_before(functions, kernel)
+            block.add_ops(declared := undeclared_callees(functions, known))
             kernel.detach()
             kernel.erase()
+            for tell in self.made if not before else ():
+                tell([*declared, *functions])
         if kernels:
-            declare_callees(op)
+            block.add_ops(undeclared_callees(before, known))
         self.statistics["kernels"] = len(kernels)

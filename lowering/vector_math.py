@@ -2,7 +2,7 @@
 
 `VectorMath(emit, target)("exp", x)` appends the ops of one function and gives its result. Special values (NaN, inf,
 -0.0, denormals) and accuracy follow torch's eager kernels. f32 functions with a polynomial are written out
-(`vector_math_poly`), the others are calls (`vector_math_calls`): after building a module, `declare_callees(module)`.
+(`vector_math_poly`), the others are calls (`vector_math_calls`): after building functions, `undeclared_callees`.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,10 +13,10 @@ from . import vector_math_derived as derived
 from . import vector_math_poly as poly
 from . import vector_math_table as table
 from .philox import philox, philox32
-from .vector_math_calls import FUNCTIONS, call, declare_callees
+from .vector_math_calls import FUNCTIONS, call, undeclared_callees
 from .vector_value import Builder, Emit, MathTarget, Value
 
-__all__ = ["MATH", "Emit", "MathTarget", "VectorMath", "declare_callees"]
+__all__ = ["MATH", "Emit", "MathTarget", "VectorMath", "undeclared_callees"]
 
 Function = Callable[..., Value]
 

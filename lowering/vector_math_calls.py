@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, SymbolRefAttr, i32, i64
+from xdsl.dialects.builtin import DenseArrayBase, SymbolRefAttr, i32, i64
 from xdsl.ir import Attribute
 
 from ..dialects import llvm_ext
@@ -140,10 +140,12 @@ def concatenate(parts: Sequence[Value]) -> Value:
     return parts[0]
 
 
-def declare_callees(module: ModuleOp) -> None:
-    """Adds an external `llvm.func` for each symbol that is called in `module` and not there."""
-    functions = [op for op in module.ops if isinstance(op, llvm.FuncOp)]
-    known = {f.sym_name.data for f in functions}
+def undeclared_callees(functions: Sequence[llvm.FuncOp], known: set[str]) -> list[llvm.FuncOp]:
+    """An external `llvm.func` for each symbol that functions call, and that neither they nor `known` are. Their symbols
+    are known then.
+    """
+    known |= {f.sym_name.data for f in functions}
+    found: list[llvm.FuncOp] = []
     for op in (op for f in functions for block in f.body.blocks for op in block.ops):
         if op.__class__ is not llvm.CallOp:
             continue
@@ -153,5 +155,6 @@ def declare_callees(module: ModuleOp) -> None:
         known.add(name)
         inputs = [v.type for v in op.args]
         output = op.returned.type if op.returned is not None else llvm.LLVMVoidType()
-        func = llvm.FuncOp(name, llvm.LLVMFunctionType(inputs, output), linkage=llvm.LinkageAttr("external"))
-        module.body.block.add_op(func)
+        type = llvm.LLVMFunctionType(inputs, output)
+        found.append(llvm.FuncOp(name, type, linkage=llvm.LinkageAttr("external")))
+    return found

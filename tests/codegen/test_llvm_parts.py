@@ -12,7 +12,8 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
 
 from lamella.codegen.archive import pack, unpack
 from lamella.codegen.errors import CodegenError
-from lamella.codegen.jit import compile_module, compile_object, compile_objects, elf_symbols, load_object
+from lamella.codegen.jit import compile_object, compile_objects, elf_symbols, load_object
+from lamella.codegen.llvm_ahead import Ahead
 from lamella.codegen.llvm_parts import emit_parts
 from lamella.codegen.llvm_text import emit
 from lamella.dialects.text import parse_module
@@ -68,7 +69,7 @@ def test_parts_are_the_same_program():
     defined = [symbol for obj in objects for symbol in elf_symbols(obj)[1]]
     assert sorted(defined) == sorted(["main", *(f"kernel{k}" for k in range(6))])
     assert answer(pack(objects), 3) == want
-    assert answer(compile_module(module, HOST), 3) == want
+    assert answer(Ahead(HOST).finish(module), 3) == want
 
 
 def test_as_many_parts_as_there_is_work_for():
@@ -127,7 +128,7 @@ def test_archive_round_trip():
 
 def test_archive_links(tmp_path: Path):
     """`ld` makes a shared library of the archive."""
-    code = compile_module(program(6, 500), HOST) if HOST.cores > 1 else None
+    code = Ahead(HOST).finish(program(6, 500)) if HOST.cores > 1 else None
     if code is None or not os.path.exists("/usr/bin/ld"):
         pytest.skip("no linker, or one core")
     (tmp_path / "k.a").write_bytes(code)

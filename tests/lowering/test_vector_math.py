@@ -15,7 +15,7 @@ from lamella.codegen.llvm_text import emit
 from lamella.dialects import llvm_ext
 from lamella.dialects.llvm_ext import PTR, vector_of
 from lamella.lowering.target import CpuTarget
-from lamella.lowering.vector_math import MATH, VectorMath, declare_callees
+from lamella.lowering.vector_math import MATH, VectorMath, undeclared_callees
 from lamella.lowering.vector_math_calls import SPECIAL
 
 
@@ -51,7 +51,8 @@ def kernel(name: str, arity: int, element: Attribute, width: int, target: CpuTar
     signature = llvm.LLVMFunctionType([PTR] * (arity + 1) + [i64])
     func = llvm.FuncOp("k", signature, linkage=llvm.LinkageAttr("external"), body=Region([entry, loop, done]))
     module = ModuleOp([func])
-    declare_callees(module)
+    functions = [f for f in module.ops if isinstance(f, llvm.FuncOp)]
+    module.body.block.add_ops(undeclared_callees(functions, set()))
     return module
 
 
