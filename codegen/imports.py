@@ -70,7 +70,7 @@ class Imports:
             mkl = self._address(self._torch("libtorch_cpu.so"), "MKL_Set_Num_Threads_Local")
             # without MKL nothing is set: a function of the same type that does nothing else
             return mkl or self._address(self._library("libc.so.6"), "abs")
-        if name.startswith(("aoti_torch_", "Sleef_")):
+        if name.startswith(("aoti_torch_", "aoti_record_", "Sleef_")):
             return self._address(self._torch("libtorch_cpu.so"), name) or self._cuda_shim(name)
         if _DRIVER.fullmatch(name):
             return self._address(self._library("libcuda.so.1"), name)

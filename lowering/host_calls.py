@@ -41,6 +41,7 @@ from ..dialects.schema import Argument
 from ..dialects.tensor import SymType, TensorType, is_float
 from .host_arguments import DTYPE_CODES, SCALAR_KINDS
 from .host_gil import released
+from .host_profile import event_of, recorded
 from .host_tensors import Buffer
 from .host_threads import one_thread
 
@@ -223,7 +224,8 @@ def _call_shim(host: HostLowering, op: AtenOp, shim: str) -> None:
         numbers = {i: frame.words(1) for i, r in enumerate(op.results) if isinstance(r.type, SymType)}
         operands += [numbers.get(i) or frame.owned_at(first + i) for i in range(len(op.results))]
         signature += "p" * len(op.results)
-    with released(frame, (*op.operand_types, *op.result_types)), one_thread(host, op):
+    types = (*op.operand_types, *op.result_types)
+    with recorded(frame, event_of(op.name), host.profile), released(frame, types), one_thread(host, op):
         code = frame.call(shim, *operands, signature=signature)
     assert code is not None
     _or_again(host, op, code)

@@ -7,6 +7,7 @@ one exit releases whatever is there, also after an error.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
@@ -77,6 +78,8 @@ EXTERNALS: dict[str, str] = {
     "aoti_torch_get_stride": "iplp",
     "aoti_torch_copy_": "ippi",
     "aoti_torch_clone": "ipp",
+    "aoti_record_function_start": "ippplp",
+    "aoti_record_function_end": "ip",
     "lamella_together": "iplpp",
     "lamella_cuda_enter": "iipp",
     "lamella_cuda_use": "iip",
@@ -341,6 +344,13 @@ class Frame:
             )
         name = known.sym_name.data
         return self.b.pure(llvm.AddressOfOp, (), PTR, address_of(name))
+
+    def string(self, text: str) -> SSAValue:
+        """The address of constant text with a zero at its end, in words."""
+        data = text.encode() + b"\0"
+        size = len(data) + -len(data) % 8
+        words = struct.unpack(f"<{size // 8}q", data.ljust(size, b"\0"))
+        return self.table(words)
 
     def array(self, dims: Sequence[Dim]) -> SSAValue:
         """The address of i64s: a constant table, or words of the frame filled here."""

@@ -35,6 +35,7 @@ from .host_calls import lower_call
 from .host_devices import GpuKernels, Gpus, may_be_elsewhere
 from .host_frame import Frame, HostError
 from .host_gil import released
+from .host_profile import recorded
 from .host_tensors import Buffer, HostTensors
 from .host_together import Together
 from .memory_plan import passed
@@ -54,13 +55,15 @@ class HostToLlvm(ModulePass):
     """Compare the caller's arguments with their types (where the program says host.check)."""
     deterministic: bool = False
     """Calls into torch give the same bits for any number of threads."""
+    profile: bool = False
+    """torch.profiler is told of each launch and call."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [o for o in op.ops if isinstance(o, KernelOp)]:
             raise LamellaVerifyError(kernel, "is not a function yet: kernel-to-llvm goes before host-to-llvm")
         for program in [o for o in op.ops if isinstance(o, host.FuncOp)]:
             frame = Frame(cast(Any, program.location), _list(op, "lamella.objects"), _tables(op))
-            HostLowering(program, frame, self.check, _messages(op), GpuKernels(op), self.deterministic).replace(op)
+            HostLowering(program, frame, self, _messages(op), GpuKernels(op)).replace(op)
 
 
 def _list(module: ModuleOp, name: str) -> Sequence[Attribute]:
@@ -90,15 +93,13 @@ class HostLowering(HostTensors):
         self,
         program: host.FuncOp,
         frame: Frame,
-        check: bool,
+        asked: HostToLlvm,
         messages: Mapping[str, ArrayAttr[StringAttr]],
         kernels: GpuKernels,
-        deterministic: bool = False,
     ):
         self.program = program
         self.messages = messages
-        self.check = check
-        self.deterministic = deterministic
+        self.check, self.deterministic, self.profile = asked.check, asked.deterministic, asked.profile
         super().__init__(frame)
         self.arenas: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
         self.grad: SSAValue | None = None
@@ -276,10 +277,10 @@ class HostLowering(HostTensors):
     def _launch(self, op: host.LaunchOp) -> None:
         frame, b = self.frame, self.frame.b
         if op.callee in self.gpus.kernels:
-            self.gpus.launch(op, [self.data(v) for v in op.operands])
+            self.gpus.launch(op, [self.data(v) for v in op.operands])  # which the GPU itself tells of
             return
         operands = [self.data(v) for v in op.operands] + [frame.number(e) for e in op.sizes]
-        with released(frame, op.operand_types):
+        with recorded(frame, op.callee, self.profile), released(frame, op.operand_types):
             code = b.call(op.callee, operands, i32)
         assert code is not None
         self._succeed(code, op.callee)
@@ -288,7 +289,9 @@ class HostLowering(HostTensors):
         self.gpus.together([launch for launch in op.launches if launch.callee in self.gpus.kernels], self.data)
         launches = [launch for launch in op.launches if launch.callee not in self.gpus.kernels]
         if launches:
-            self._succeed(self.together.launch(launches, self.data), "")
+            with recorded(self.frame, " + ".join(launch.callee for launch in launches), self.profile):
+                code = self.together.launch(launches, self.data)
+            self._succeed(code, "")
 
     def _succeed(self, code: SSAValue, callee: str) -> None:
         """Go on where a kernel gave 0, else raise what it says."""

@@ -38,7 +38,8 @@ class Options:
     noticed at the next call, but where it is written through `Tensor.data`. Such graphs are not recorded; with
     `cuda_graphs=True` none is frozen.
     `traces`: with `cache`, functions for inference that another process has traced are not traced again where guards
-    and source say that the trace would come out the same.
+    and source say that the trace would come out the same. `profile`: torch.profiler is told of each kernel that is
+    launched and each call, by name.
     """
 
     dump: str | None = None
@@ -59,9 +60,10 @@ class Options:
     freezing: bool = False
     batch_invariant: bool = False
     traces: bool = True
+    profile: bool = False
 
     @property
     def key(self) -> str:
         """What of this changes the code."""
         ways = f"{self.numerics}|{self.random}|{self.products}|{self.autotune}|{self.deterministic is True}"
-        return f"{ways}|{self.target}|{self.threads}|{self.batch_invariant}|{self.tf32 is True}"
+        return f"{ways}|{self.target}|{self.threads}|{self.batch_invariant}|{self.tf32 is True}|{self.profile}"

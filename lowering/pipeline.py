@@ -29,6 +29,7 @@ def pipeline(
     other = f" variant={variant}" if variant != "default" else ""
     contract = str(numerics != "eager" and not options.deterministic).lower()
     deterministic = " deterministic=true" if options.deterministic else ""
+    told = deterministic + (" profile=true" if options.profile else "")
     halves = " halves=true" if gpu and gpu.sm >= 90 else ""
     whole = " parts=false" if invariant else ""
     alike = " invariant=true" if invariant else ""
@@ -65,7 +66,7 @@ def pipeline(
             *([f"loop-tile{{target={gpu.name} candidate={candidate}{other}{deterministic}{alike}}}"] if gpu else []),
             f"kernel-to-llvm{{target={cpu_name(options)} threads={threads} contract={contract}}}",
             *(["kernel-to-tt"] if gpu else []),
-            "host-to-llvm{deterministic=true}" if options.deterministic else "host-to-llvm",
+            f"host-to-llvm{{{told.strip()}}}" if told else "host-to-llvm",
         )
     )
 
