@@ -265,7 +265,6 @@ def _compile_frozen(module: ModuleOp, options: Options, tell: bool) -> Compilati
 
 def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilation:
     from .codegen.cache import cache_key, compiler_version, default_cache
-    from .dialects.collection import settle
     from .dialects.text import print_module
 
     target = target_of(options)
@@ -280,8 +279,6 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
         found = default_cache().get("graph", key)
         if found is not None:
             return Compilation(**pickle.loads(found), from_cache=True)
-    from .codegen.choices import remember_kernels, remember_products
-
     stages: list[tuple[str, str]] = []
     notes: dict[str, Any] = {}
     after: list[Callable[..., None]] = [lambda _i, p, m: _take_notes(p.name, m, notes)]
@@ -298,38 +295,9 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
         from .codegen.triton_module import expect_kernels
 
         expect_kernels(sum(1 for _ in module.walk()))
-    kernels: Kernels | None = None
     try:
-        start = time.perf_counter()
-        whole = manager(passes, verify=options.verify, after=after)
-        settle("passes")
-        from .lowering.pass_manager import record
-
-        loading = record("loading passes", start)
-        from .codegen.llvm_ahead import Ahead
-        from .lowering.kernel_to_llvm import KernelToLlvm
-
-        with Ahead(target) as ahead:
-            for p in whole.passes if not options.verify else ():
-                if isinstance(p, KernelToLlvm):
-                    p.made.append(ahead.take)
-            before, rest = whole.split("aten-choose-products")
-            records = before.run(module)
-            if options.products == "auto":
-                remember_products(module, options, target, gpu)
-            if gpu:
-                middle, rest = rest.split("loop-tile")
-                records += middle.run(module)
-                if not options.batch_invariant:
-                    remember_kernels(module, options, target, gpu)
-                middle, rest = rest.split("host-to-llvm")
-                records += middle.run(module)
-                kernels = started(module, gpu)
-            records += rest.run(module)
-            stories = teller.stories() if teller is not None else []
-            start = time.perf_counter()
-            graph = native(module, target, gpu, kernels, ahead)
-        records = [loading, *records, record("machine code", start)]
+        graph, records = _native(module, passes, options, target, gpu, after)
+        stories = teller.stories() if teller is not None else []
         compilation = Compilation(graph, records, stages=stages, stories=stories, **notes)
     except Exception as error:  # whatever it is, what led to it is kept
         note_reproducer(error, text, passes)
@@ -342,6 +310,49 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
         kept = {"graph": compilation.graph, **notes}
         default_cache().put("graph", key, pickle.dumps(kept))
     return compilation
+
+
+def _native(
+    module: ModuleOp,
+    passes: str,
+    options: Options,
+    target: CpuTarget,
+    gpu: GpuTarget | None,
+    after: Sequence[Callable[..., None]],
+) -> tuple[NativeGraph, list[PassRecord]]:
+    """All passes and machine code. Kernels are compiled while later passes go on."""
+    start = time.perf_counter()
+    from .codegen.choices import remember_kernels, remember_products
+    from .codegen.llvm_ahead import Ahead
+    from .dialects.collection import settle
+
+    whole = manager(passes, verify=options.verify, after=after)
+    settle("passes")
+    from .lowering.kernel_to_llvm import KernelToLlvm
+    from .lowering.pass_manager import record
+
+    records = [record("loading passes", start)]
+    kernels: Kernels | None = None
+    with Ahead(target) as ahead:
+        for p in whole.passes if not options.verify else ():  # else they are verified before
+            if isinstance(p, KernelToLlvm):
+                p.made.append(ahead.take)
+        before, rest = whole.split("aten-choose-products")
+        records += before.run(module)
+        if options.products == "auto":
+            remember_products(module, options, target, gpu)
+        if gpu:
+            middle, rest = rest.split("loop-tile")
+            records += middle.run(module)
+            if not options.batch_invariant:
+                remember_kernels(module, options, target, gpu)
+            middle, rest = rest.split("host-to-llvm")
+            records += middle.run(module)
+            kernels = started(module, gpu)
+        records += rest.run(module)
+        start = time.perf_counter()
+        graph = native(module, target, gpu, kernels, ahead)
+        return graph, [*records, record("machine code", start)]
 
 
 def _compile_or_give_up(module: ModuleOp, options: Options, *, stories: bool = False) -> Compilation:

@@ -41,6 +41,7 @@ def pipeline(
     return ",".join(
         (
             "aten-inline-flex",
+            *(["aten-inline-layers"] if numerics != "eager" else []),
             "aten-canonicalize",
             "aten-patterns",
             *([f"aten-fuse-attention{{target={cpu_name(options)}{device}}}"] if numerics != "eager" else []),
@@ -75,10 +76,11 @@ def freezing_passes(options: Options, target: CpuTarget) -> str:
     """The passes before those of `pipeline` where parameters are frozen, as text."""
     x86 = target.triple.startswith("x86_64")
     fuse = "aten-fuse-convolutions" + ("{bf16=false}" if x86 and not target.has_avx512 else "")
-    fold = ["aten-fold-batch-norm"] if options.numerics != "eager" else []
+    fast = options.numerics != "eager"
+    layers, fold = ["aten-inline-layers"] if fast else [], ["aten-fold-batch-norm"] if fast else []
     return ",".join(
         (
-            *("inline-calls", "aten-inline-flex", "aten-canonicalize", "aten-patterns", *fold),
+            *("inline-calls", "aten-inline-flex", *layers, "aten-canonicalize", "aten-patterns", *fold),
             *("aten-channels-last", fuse, "aten-freeze"),
         )
     )

@@ -16,6 +16,7 @@ PASSES: dict[str, str] = {
     "aten-inline-flex": f"{_HERE}.aten_inline_flex:AtenInlineFlex",
     "aten-patterns": f"{_HERE}.aten_patterns:AtenPatterns",
     "aten-attention": f"{_HERE}.aten_attention:AtenAttention",
+    "aten-inline-layers": f"{_HERE}.aten_inline_layers:AtenInlineLayers",
     "aten-fuse-attention": f"{_HERE}.aten_fuse_attention:AtenFuseAttention",
     "aten-fold-batch-norm": f"{_HERE}.aten_fold_batch_norm:AtenFoldBatchNorm",
     "aten-fuse-convolutions": f"{_HERE}.aten_fuse_convolutions:AtenFuseConvolutions",
@@ -57,6 +58,7 @@ docstring whose first line says what it does. One that counts things has a field
 LEVELS: dict[str, tuple[str, ...]] = {
     "aten": (
         "aten-inline-flex",
+        "aten-inline-layers",
         "aten-canonicalize",
         "aten-patterns",
         "aten-fuse-attention",
