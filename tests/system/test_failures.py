@@ -18,7 +18,7 @@ from torch._dynamo.exc import BackendCompilerFailed
 
 import lamella
 from lamella import driver
-from lamella.codegen import jit
+from lamella.codegen import llvm_ahead
 from lamella.codegen.errors import CodegenError
 from lamella.dialects.text import parse_module
 from lamella.lowering.loop_fuse import LoopFuse
@@ -44,7 +44,7 @@ def broken(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_
     if request.param == "pass":
         monkeypatch.setattr(LoopFuse, "apply", fail(KeyError("nobody thought of this")))
     else:
-        monkeypatch.setattr(jit, "compile_object", fail(CodegenError("LLVM does not like it")))
+        monkeypatch.setattr(llvm_ahead, "compile_object", fail(CodegenError("LLVM does not like it")))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("LAMELLA_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path
