@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from .archive import pack
 from .jit import compile_object
-from .llvm_parts import closure, emit_parts, public
+from .llvm_parts import WORTH_A_PART, closure, emit_parts, public
 from .llvm_rows import Names
 from .llvm_text import Piece, join, pieces
 from .target import CpuTarget
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xdsl.dialects import llvm
     from xdsl.dialects.builtin import ModuleOp
 
-_ENOUGH = 20_000
+_ENOUGH = WORTH_A_PART
 """Characters of text that are given to LLVM at a time: tens of milliseconds, of which a module by itself takes 2."""
 
 
@@ -63,7 +63,8 @@ class Ahead:
 
     def finish(self, module: ModuleOp) -> bytes:
         """Machine code of a module of llvm ops, an object or an archive of several. Raises CodegenError."""
-        for text in emit_parts(module, self._target.cores, known=self._known, elsewhere=self._started):
+        cores, names = self._target.cores, self._names
+        for text in emit_parts(module, cores, names=names, known=self._known, elsewhere=self._started):
             self._start(text)
         return pack([made.result() for made in self._objects])
 

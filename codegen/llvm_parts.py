@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp
 
+from .llvm_rows import Names
 from .llvm_text import Piece, join, pieces
 
 _SYMBOL = re.compile(r'@(?:[-\w.$]+|"(?:[^"\\]|\\.)*")')
 
-_WORTH_A_PART = 20_000
+WORTH_A_PART = 20_000
 """Characters of text that take LLVM several times as long as a module costs by itself."""
 
 
@@ -23,15 +24,16 @@ def emit_parts(
     module: ModuleOp,
     parts: int,
     *,
+    names: Names | None = None,
     known: Mapping[llvm.FuncOp, Piece] | None = None,
     elsewhere: Mapping[str, Piece] | None = None,
 ) -> list[str]:
     """The text of `module` as at most `parts` texts, and one of what is not optimized. `known` is the text of some of
-    its functions, `elsewhere` the declarations of those that a part has which is not among these. Raises CodegenError
-    as `emit` does.
+    its functions, which was made with `names`; `elsewhere` has the declarations of those that a part has which is not
+    among these. Raises CodegenError as `emit` does.
     """
     there = elsewhere or {}
-    found = [there.get(piece.symbol, piece) for piece in pieces(list(module.ops), known=known)]
+    found = [there.get(piece.symbol, piece) for piece in pieces(list(module.ops), names, known=known)]
     if any(_is_variable(piece) for piece in found):
         return [join(found)]
     by_symbol = {piece.symbol: piece for piece in found}
@@ -41,7 +43,7 @@ def emit_parts(
             by_symbol[piece.symbol] = public(piece)
     roots = [p.symbol for p in by_symbol.values() if p.text != p.stub and p.stub and not _is_plain(p)]
     work = {symbol: _work(by_symbol[symbol], by_symbol) for symbol in roots}
-    parts = max(min(parts, len(work), sum(work.values()) // _WORTH_A_PART), min(len(work), 1))
+    parts = max(min(parts, len(work), sum(work.values()) // WORTH_A_PART), min(len(work), 1))
     if not plain and parts <= 1:
         return [join(found)]
     loads: list[tuple[int, list[str]]] = [(0, []) for _ in range(parts)]

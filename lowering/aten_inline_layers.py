@@ -67,8 +67,9 @@ def _is_plain(op: AtenOp) -> bool:
             return False
         if not op.arg("need_weights") and op.results[1].first_use is not None:  # it has none
             return False
-    heads = "num_head" if op.name == _ATTENTION else "num_heads"
-    return x.shape[2] == op.arg("embed_dim") and cast(int, op.arg("embed_dim")) % cast(int, op.arg(heads)) == 0
+    size, heads = (cast(int, op.arg(n)) for n in ("embed_dim", "num_head" if op.name == _ATTENTION else "num_heads"))
+    whole = type_of(cast(SSAValue, op.arg("qkv_weight"))).shape == (3 * size, size)  # else the call says what is wrong
+    return x.shape[2] == size and whole and size % heads == 0
 
 
 class _Parts(AtenBuilder):

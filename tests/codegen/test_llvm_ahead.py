@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -20,7 +21,7 @@ from lamella.codegen.llvm_ahead import Ahead
 from lamella.codegen.llvm_text import pieces
 from lamella.dialects.context import make_context
 from lamella.dialects.text import parse_module
-from lamella.lowering.kernel_to_llvm import KernelToLlvm
+from lamella.lowering.kernel_to_llvm import KernelToLlvm, Made
 from lamella.lowering.options import Options
 from lamella.lowering.pass_manager import PassManager
 from lamella.lowering.pipeline import pipeline
@@ -38,13 +39,13 @@ def network(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
 ARGUMENTS = (torch.randn(128, 96), torch.randn(96, 160))
 
 
-def lowered(target: CpuTarget, tell: Sequence[object], options: Options | None = None) -> ModuleOp:
+def lowered(target: CpuTarget, tell: Sequence[Made], options: Options | None = None) -> ModuleOp:
     """`network` down to llvm, and each of `tell` told of its kernels."""
     module = lamella.capture(network, *ARGUMENTS).module
     passes = parse_passes(pipeline(options or Options(products="all"), target))
     for p in passes:
         if isinstance(p, KernelToLlvm):
-            p.made.extend(tell)  # type: ignore[arg-type]
+            p.made.extend(tell)
     PassManager(passes).run(module)
     return module
 
@@ -89,6 +90,26 @@ def test_numbers(enough: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found = torch.compile(network, backend="lamella", options={"cache": False, "products": "all"})(*ARGUMENTS)
     for got, wanted in zip(found, network(*ARGUMENTS), strict=True):
         torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("enough", [1, 6_000, 1 << 30])
+def test_each_part_declares_what_it_uses_of_llvm(enough: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one of kernels that wait until the program is there."""
+    texts: list[str] = []
+
+    def note(text: str, target: CpuTarget) -> bytes:
+        texts.append(text)
+        return b""
+
+    monkeypatch.setattr(llvm_ahead, "_ENOUGH", enough)
+    monkeypatch.setattr(llvm_ahead, "compile_object", note)
+    target = CpuTarget.from_name("avx512")
+    with Ahead(target) as ahead:
+        ahead.finish(lowered(target, [ahead.take], Options(products="all", target="avx512")))
+    used = [set(re.findall(r" call [^@]*(@llvm\.masked\.[\w.]+)", text)) for text in texts]
+    assert any(used)
+    for symbols, text in zip(used, texts, strict=True):
+        assert symbols <= set(re.findall(r"^declare [^@]*(@[\w.]+)", text, re.MULTILINE))
 
 
 def test_errors_come_when_the_code_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
