@@ -25,17 +25,20 @@ from ..dialects.aliasing import OF_STORAGE
 from ..dialects.flow import CallOp
 from ..dialects.verify_program import given_sizes, size_names
 from .aten_to_prims import remake
-from .repeats import Group, Repeats, is_view, readers, root, stays, takes_memory
+from .fuse_cost import Machine
+from .in_memory import is_view, readers, root, stays, takes_memory
+from .repeats import Group, Repeats
 from .widened import convert_factors
 
 
 @dataclass(frozen=True)
 class AtenOutline(ModulePass):
-    """Make functions of windows of at least `least` ops that repeat themselves."""
+    """Make functions of windows of at least `least` ops that repeat themselves. `reuse` as that of `loop-fuse`."""
 
     name = "aten-outline"
 
     least: int = 12
+    reuse: int = Machine.reuse
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -44,10 +47,8 @@ class AtenOutline(ModulePass):
         calls = 0
         for around in [o for o in op.ops if isinstance(o, FuncOp) and not o.is_declaration]:
             staying = dict.fromkeys(o for o in around.body.block.ops if stays(o))
-            if len(staying) < 2:
-                continue
             convert_factors(staying)
-            repeats = Repeats(around.body.block, self.least, staying)
+            repeats = Repeats(around.body.block, self.least, staying, self.reuse)
             for group in list(repeats.groups()):
                 made = _outline(repeats.ops, group, around.body.block, f"repeated_{len(functions)}", moved)
                 if made is not None:

@@ -29,6 +29,8 @@ class GpuTarget:
     """Shared memory of a processor."""
     threads: int = 2048
     """That a processor holds at a time."""
+    reuse: int = 64
+    """Rows or columns of a product that use an element of the other factor once it is at hand."""
 
     @property
     def key(self) -> str:
@@ -53,7 +55,7 @@ class GpuTarget:
         """Options of `loop-fuse`. A row longer than what a program holds is read again, mostly from the L2 cache."""
         caches = f"l1={64 << 10} l2={self.l2 // 16} l3={self.l2} hold={4 * SCRATCH}"
         times = f"launch=3.0 fork=0.0 speed={self.bandwidth / self.programs}"
-        return f"{caches} threads={self.programs} rows=512 in_turn=false one_pass=true reuse=64 {times}"
+        return f"{caches} threads={self.programs} rows=512 in_turn=false one_pass=true reuse={self.reuse} {times}"
 
     @staticmethod
     def from_name(name: str) -> GpuTarget:

@@ -51,5 +51,8 @@ _SUMS = (
 MOVES: Final = frozenset(f"aten.{name}" for name in (*_VIEWS, *_COPIES))
 """Operators whose results hold elements of their operands, or zeros: they are the same for all dtypes."""
 
-PARTWISE: Final = MOVES | frozenset(f"aten.{name}" for name in (*_WITH_NUMBERS, *_SUMS))
+MOVES_OR_NUMBERS: Final = MOVES | frozenset(f"aten.{name}" for name in _WITH_NUMBERS)
+"""Operators whose results hold elements of their operands, or numbers that they are given."""
+
+PARTWISE: Final = MOVES_OR_NUMBERS | frozenset(f"aten.{name}" for name in _SUMS)
 """Operators that do to complex numbers what they do to the real and to the imaginary parts."""

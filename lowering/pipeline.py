@@ -53,7 +53,7 @@ def pipeline(
             *(["aten-batch-invariant"] if invariant else []),
             f"aten-choose-products{{choose={products} target={cpu_name(options)}{device}}}",
             *(["aten-pad-products"] if gpu else []),
-            "aten-outline",
+            f"aten-outline{{reuse={gpu.reuse}}}" if gpu else "aten-outline",
             f"aten-to-prims{{random={options.random}{deterministic}{halves}}}",
             f"prims-canonicalize{{numerics={numerics}}}",
             "prims-to-loop",

@@ -1,8 +1,9 @@
 """Windows of a block that do the same to other values, as the layers of a model do.
 
 What is equal is what ops are and how they use each other; what a window takes from outside of it may be anything of the
-same type. Windows begin where fusion ends in any case: before a product, attention or convolution that stays a call.
-One that is widened takes what has been converted before (`widened.convert_factors`), and rounds in what follows it.
+same type. Windows begin where fusion ends in any case: before a product, attention or convolution that stays a call, or
+a product whose kernel finds a factor in memory (`in_memory`). One that is widened takes what has been converted
+before (`widened.convert_factors`), and rounds in what follows it.
 """
 
 from __future__ import annotations
@@ -17,24 +18,12 @@ from ..dialects.aten import AtenOp
 from ..dialects.tensor import TensorType
 from .aten_canonicalize import introduces_sizes
 from .aten_cse import is_function
-from .attention_call import attention_of
 from .complex_value import PARTS
-from .products import BIASED, MARK, is_generated, is_product, is_widened
+from .in_memory import computed_factors, is_view, readers, root, stays, takes_memory
+from .products import BIASED, is_widened
 
 CALLS = 128
 """Calls of a window at most: the search takes that many times the calls of a block."""
-
-LARGE = frozenset(
-    {
-        "aten.convolution",
-        "aten.convolution_backward",
-        "aten._scaled_dot_product_flash_attention_for_cpu_backward",
-        "aten._scaled_dot_product_efficient_attention_backward",
-        "aten._scaled_dot_product_flash_attention_backward",
-        "aten._scaled_dot_product_cudnn_attention_backward",
-    }
-)
-"""Operators that stay calls where they are not marked, beside products and attention."""
 
 TRIES = 4
 """Windows that others are compared with, of those in a row."""
@@ -57,8 +46,8 @@ class Group:
 class Repeats:
     """The ops of a block, as many as repeat themselves in windows of at least `least`."""
 
-    def __init__(self, block: Block, least: int, staying: Collection[Operation]) -> None:
-        """`staying` are the ops of the block that are known to stay calls."""
+    def __init__(self, block: Block, least: int, staying: Collection[Operation], reuse: int) -> None:
+        """`staying` are the ops of the block that are known to stay calls, `reuse` as fusion has it for products."""
         self.ops = [op for op in block.ops if op is not block.last_op]
         self.least = least
         self.position = {op: i for i, op in enumerate(self.ops)}
@@ -81,11 +70,15 @@ class Repeats:
             before = before + 1 if is_view(op) else 0
         self.used = bytearray(len(self.ops))
         """Set for the ops that windows have, and for the views that these make themselves."""
-        self.calls = [i for i, op in enumerate(self.ops) if op in staying]
+        self.factors = {op: found for op in self.ops if (found := computed_factors(op, reuse))}
+        """What kernels of products find in memory, of what is made here."""
+        self.calls = [i for i, op in enumerate(self.ops) if op in staying or op in self.factors]
+        """What may begin a window: calls, and kernels that find in memory what others make."""
         self.stage: dict[SSAValue, int] = {}
-        """How many calls follow one another before a value can be there."""
+        """How many of these follow one another before a value can be there."""
         for op in self.ops:
-            stage = max((self.stage.get(v, 0) for v in op.operands), default=0) + (op in staying)
+            held = self.factors.get(op, ())
+            stage = max((self.stage.get(v, 0) + (root(v) in held) for v in op.operands), default=0) + (op in staying)
             for r in op.results:
                 self.stage[r] = stage
 
@@ -149,14 +142,21 @@ class Repeats:
         """Whether no kernel has both what a window (or what is before it) makes, and a reader on the other side."""
         made = self.ops[self.made[value][0]]
         unfinished = made.name in BIASED or is_widened(made)
-        if unfinished and not any(takes_memory(u) for u in readers(value)):
+        if unfinished and not any(self._finds(u, value) for u in readers(value)):
             return False  # the bias, and what rounds sums of f32, go into the readers
-        if takes_memory(reader):
+        if self._finds(reader, value):
             return True
         if max((self.stage.get(v, 0) for v in reader.operands), default=0) > self.stage[value]:
             return True
         beside = (u for u in readers(value) if start <= self.position.get(u, -1) < end)
-        return stays(made) and not is_widened(made) and all(map(takes_memory, beside))
+        return stays(made) and not is_widened(made) and all(self._finds(u, value) for u in beside)
+
+    def _finds(self, op: Operation, value: SSAValue) -> bool:
+        """Whether an op takes a value, or views of it, from memory."""
+        if takes_memory(op):
+            return True
+        held = self.factors.get(op, ())
+        return value in held and list(map(root, op.operands)).count(value) == held.count(value)
 
     def _equal(self, starts: Sequence[int], length: int) -> Iterator[Group]:
         """Groups of the windows that begin there."""
@@ -226,39 +226,6 @@ class Repeats:
         return [
             (i, k) for i, op in window for k, r in enumerate(op.results) if any(is_outside(u.operation) for u in r.uses)
         ]
-
-
-def is_view(op: Operation) -> bool:
-    return isinstance(op, AtenOp) and (op.schema.is_view or op.name == "aten._unsafe_view")
-
-
-def root(value: SSAValue) -> SSAValue:
-    """What a value is a view of."""
-    while isinstance(op := value.owner, AtenOp) and is_view(op):
-        value = op.operands[0]
-    return value
-
-
-def readers(value: SSAValue) -> Iterator[Operation]:
-    """What reads a value or views of it."""
-    for use in value.uses:
-        if is_view(use.operation):
-            for r in use.operation.results:
-                yield from readers(r)
-        else:
-            yield use.operation
-
-
-def stays(op: Operation) -> bool:
-    """Whether an op is known to stay a call."""
-    if attention_of(op) is not None:
-        return MARK not in op.attributes
-    return (is_product(op) or op.name in LARGE) and not is_generated(op)
-
-
-def takes_memory(op: Operation) -> bool:
-    """Whether what an op takes is in memory."""
-    return not isinstance(op, AtenOp) or stays(op)
 
 
 def _is_fit(op: AtenOp) -> bool:

@@ -202,3 +202,53 @@ builtin.module {
     func.return %6 : !sym.t<[4, 4], f32>
   }
 }
+
+// -----
+
+// Functions begin at a product that becomes a kernel, too, where its kernel finds in memory what it multiplies: the cosine
+// would be computed for each eight of 512 columns again. Nothing is cut before the first of them, which multiplies what
+// is only moved, nor before the relu, which its kernel has.
+// CHECK: func.func @main
+// CHECK: aten.mm(%0, %u)
+// CHECK: %[[A:.*]] = aten.cos(%{{.*}})
+// CHECK-NEXT: %[[B:.*]] = flow.call(%[[A]], %v) callee @repeated_0
+// CHECK-NEXT: %[[C:.*]] = flow.call(%[[B]], %w) callee @repeated_0
+// CHECK-NEXT: func.return %[[C]]
+// CHECK: func.func private @repeated_0
+// CHECK-NEXT: aten.mm
+// CHECK-NEXT: aten.relu
+// CHECK-NEXT: aten.cos
+// KERNEL: loop.launch
+builtin.module {
+  func.func @main(%x: !sym.t<[512, 512], f32>, %u: !sym.t<[512, 512], f32>, %v: !sym.t<[512, 512], f32>, %w: !sym.t<[512, 512], f32>) -> !sym.t<[512, 512], f32> {
+    %0 = aten.clone(%x) : (!sym.t<[512, 512], f32>) -> !sym.t<[512, 512], f32>
+    %1 = aten.mm(%0, %u) {lamella.product = "generated"} : (!sym.t<[512, 512], f32>, !sym.t<[512, 512], f32>) -> !sym.t<[512, 512], f32>
+    %2 = aten.relu(%1) : (!sym.t<[512, 512], f32>) -> !sym.t<[512, 512], f32>
+    %3 = aten.cos(%2) : (!sym.t<[512, 512], f32>) -> !sym.t<[512, 512], f32>
+    %4 = aten.mm(%3, %v) {lamella.product = "generated"} : (!sym.t<[512, 512], f32>, !sym.t<[512, 512], f32>) -> !sym.t<[512, 512], f32>
+    %5 = aten.relu(%4) : (!sym.t<[512, 512], f32>) -> !sym.t<[512, 512], f32>
+    %6 = aten.cos(%5) : (!sym.t<[512, 512], f32>) -> !sym.t<[512, 512], f32>
+    %7 = aten.mm(%6, %w) {lamella.product = "generated"} : (!sym.t<[512, 512], f32>, !sym.t<[512, 512], f32>) -> !sym.t<[512, 512], f32>
+    %8 = aten.relu(%7) : (!sym.t<[512, 512], f32>) -> !sym.t<[512, 512], f32>
+    %9 = aten.cos(%8) : (!sym.t<[512, 512], f32>) -> !sym.t<[512, 512], f32>
+    func.return %9 : !sym.t<[512, 512], f32>
+  }
+}
+
+// -----
+
+// Of few columns the cosine is computed where it is read: no function begins there.
+// CHECK: func.func @main
+// CHECK-NOT: flow.call
+// KERNEL: func.func @main
+builtin.module {
+  func.func @main(%x: !sym.t<[512, 64], f32>, %u: !sym.t<[64, 64], f32>, %v: !sym.t<[64, 64], f32>, %w: !sym.t<[64, 64], f32>) -> !sym.t<[512, 64], f32> {
+    %0 = aten.cos(%x) : (!sym.t<[512, 64], f32>) -> !sym.t<[512, 64], f32>
+    %1 = aten.mm(%0, %u) {lamella.product = "generated"} : (!sym.t<[512, 64], f32>, !sym.t<[64, 64], f32>) -> !sym.t<[512, 64], f32>
+    %2 = aten.neg(%1) : (!sym.t<[512, 64], f32>) -> !sym.t<[512, 64], f32>
+    %3 = aten.mm(%2, %v) {lamella.product = "generated"} : (!sym.t<[512, 64], f32>, !sym.t<[64, 64], f32>) -> !sym.t<[512, 64], f32>
+    %4 = aten.neg(%3) : (!sym.t<[512, 64], f32>) -> !sym.t<[512, 64], f32>
+    %5 = aten.mm(%4, %w) {lamella.product = "generated"} : (!sym.t<[512, 64], f32>, !sym.t<[64, 64], f32>) -> !sym.t<[512, 64], f32>
+    func.return %5 : !sym.t<[512, 64], f32>
+  }
+}

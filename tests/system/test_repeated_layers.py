@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -38,9 +39,9 @@ class Model(torch.nn.Module):
         return x.softmax(-1)
 
 
-def _lowered(text: str, outline: bool) -> tuple[Any, list[PassRecord]]:
+def _lowered(text: str, outline: bool, products: str = "auto") -> tuple[Any, list[PassRecord]]:
     module = parse_module(text)
-    options = driver.Options(target="avx512")
+    options = driver.Options(target="avx512", products=products)
     passes = driver.pipeline(options, driver.target_of(options))
     assert ",aten-outline," in passes
     if not outline:
@@ -84,13 +85,29 @@ def test_host_programs_are_as_without_functions(dtype: torch.dtype, dynamic: boo
         assert kernels == wanted_kernels
 
 
+def test_layers_of_products_that_are_kernels() -> None:
+    """As many launches of each kernel; of what is multiplied a function may have a view as an argument."""
+    text = print_module(capture(Model(5, 256).eval(), torch.randn(6, 64, 256), torch.randn(6, 64)).module)
+    launched: list[Counter[str]] = []
+    for outline in (False, True):
+        module, records = _lowered(text, outline, "all")
+        found = re.findall(r"host\.launch @(\w+?)_\d+\(", print_module(module))
+        launched.append(Counter(found))
+    (counts,) = [r.statistics for r in records if r.name == "aten-outline"]
+    assert counts["functions"] == 1 and counts["calls"] >= 3
+    assert launched[0] == launched[1] and not report.calls(module)
+
+
+@pytest.mark.parametrize("products", ["auto", "all"])
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_numbers_and_gradients(dynamic: bool) -> None:
+def test_numbers_and_gradients(dynamic: bool, products: str) -> None:
     torch.manual_seed(0)
-    model = Model(4)
-    x, mask = torch.randn(6, 64, 128, requires_grad=True), torch.randn(6, 64)
-    compiled = torch.compile(model, backend="lamella", dynamic=dynamic, options={"strict": True})
-    weights = torch.randn(6, 64, 128)
+    width = 256 if products == "all" else 128
+    model = Model(4, width)
+    x, mask = torch.randn(6, 64, width, requires_grad=True), torch.randn(6, 64)
+    options = {"strict": True, "products": products}
+    compiled = torch.compile(model, backend="lamella", dynamic=dynamic, options=options)
+    weights = torch.randn(6, 64, width)
     given = [x, *model.parameters()]
     wanted = torch.autograd.grad((model(x, mask) * weights).sum(), given)
     found = torch.autograd.grad((compiled(x, mask) * weights).sum(), given)
