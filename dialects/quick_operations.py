@@ -10,6 +10,10 @@ no regions, nothing does.
 Values, operations, blocks and regions are what they are by identity: Python's own hash says that without a call. The
 numbers of an array, as the sizes of groups of operands, are unpacked once. These were a tenth of all passes.
 
+The operations of a block are gone through by a generator, which keeps the next one before it gives one, as xDSL's
+iterator does. Fields behind properties (the type of a value, what is next to an operation) are read without a call in
+Python, and the first operands and results of an operation by their place. That was another tenth.
+
 What `isinstance` says of them is what they inherit: `abc` looks in Python for classes that were registered, of which
 there are none. That was a twentieth.
 """
@@ -18,12 +22,14 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NoReturn
 
 from xdsl.dialects.builtin import UNKNOWN_LOC, DenseArrayBase, LocationAttr
 from xdsl.ir import Attribute, Block, Data, Operation, OpResult, ParametrizedAttribute, Region, SSAValue, Use
-from xdsl.ir.core import IRWithUses, OpOperands, SSAValues, _IRNode  # pyright: ignore[reportPrivateUsage]
+from xdsl.ir.core import BlockOps, IRWithUses, OpOperands, SSAValues, _IRNode  # pyright: ignore[reportPrivateUsage]
 from xdsl.irdl import IRDLOperation
+from xdsl.irdl.operations import BeforeVariadicSingleAccessor, VarIRConstruct
 
 XDSLS = Operation.__init__
 """What xDSL has, to be compared with."""
@@ -120,6 +126,60 @@ def _add_op(self: Block, operation: Operation) -> None:
 _xdsls_add_op = Block.add_op
 
 
+def _following(op: Operation | None) -> Iterator[Operation]:
+    while op is not None:
+        after = op._next_op
+        yield op
+        op = after
+
+
+def _each_op(self: BlockOps) -> Iterator[Operation]:
+    """BlockOps' `__iter__`."""
+    return _following(self.block._first_op)
+
+
+def _ops(self: Block) -> BlockOps:
+    """Block's `ops`: a view, without a call to make it."""
+    view = _new(BlockOps)
+    view.block = self
+    return view
+
+
+def _walk(self: Operation, *, reverse: bool = False, region_first: bool = False) -> Iterator[Operation]:
+    """Operation's `walk`."""
+    if reverse or region_first:
+        yield from _xdsls_walk(self, reverse=reverse, region_first=region_first)
+        return
+    yield self
+    for region in self.regions:
+        yield from _within(region)
+
+
+def _within(region: Region) -> Iterator[Operation]:
+    block = region._first_block
+    while block is not None:
+        after = block._next_block
+        for op in _following(block._first_op):
+            yield op
+            for inner in op.regions:
+                yield from _within(inner)
+        block = after
+
+
+_xdsls_walk = Operation.walk
+
+
+def _at_place(self: BeforeVariadicSingleAccessor, obj: Any, objtype: Any = None) -> Any:
+    """BeforeVariadicSingleAccessor's `__get__`."""
+    construct = self.construct
+    if construct is VarIRConstruct.OPERAND:
+        return _tuple_item(obj._operands, self.idx)
+    return _tuple_item(obj.results, self.idx) if construct is VarIRConstruct.RESULT else _xdsls_at(self, obj, objtype)
+
+
+_xdsls_at = BeforeVariadicSingleAccessor.__get__
+
+
 def _values(self: Any) -> tuple[Any, ...]:
     """DenseArrayBase's `get_values`. It never changes; what is beside its fields is neither compared nor printed."""
     known = self.__dict__
@@ -159,8 +219,16 @@ def _with_subclasses(cls: type) -> Iterator[type]:
         yield from _with_subclasses(subclass)
 
 
+_FIELDS: dict[type, tuple[str, ...]] = {
+    SSAValue: ("type",),
+    Operation: ("next_op", "prev_op"),
+    Block: ("first_op", "last_op", "next_block", "prev_block", "args"),
+}
+"""Properties that only give the field of their name."""
+
 _operation: Any = Operation
 _some_values: Any = SSAValues
+_block_ops: Any = BlockOps
 _identical: tuple[Any, ...] = (SSAValue, _IRNode, IRDLOperation)
 
 for _kind in (Attribute, SSAValue, _IRNode):
@@ -169,6 +237,13 @@ for _kind in (Attribute, SSAValue, _IRNode):
             _class.__class__ = Inherited  # classes that are made later have it from those they inherit from
 Operation.__init__ = fill_in
 _operation.operands = property(_operands, _operation.operands.fset)
+Operation.walk = _walk
+for _owner, _names in _FIELDS.items():
+    for _name in _names:
+        setattr(_owner, _name, property(attrgetter(f"_{_name}")))
+Block.ops = property(_ops)  # pyright: ignore[reportAttributeAccessIssue]
+_block_ops.__iter__ = _each_op
+BeforeVariadicSingleAccessor.__get__ = _at_place
 for _kind in _identical:
     _kind.__hash__, _kind.__eq__ = object.__hash__, object.__eq__
 _some_values.__getitem__ = _item

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from xdsl.dialects.arith import AddiOp as Addi
 from xdsl.dialects.builtin import DenseArrayBase, FileLineColLoc, IntAttr, ModuleOp, StringAttr, f32, i32, i64
 from xdsl.dialects.test import TestOp as SomeOp
 from xdsl.ir import (
@@ -175,3 +176,33 @@ def test_operations_are_added_at_the_end_of_a_block() -> None:
     inside.add_op(SomeOp.create())
     with pytest.raises(ValueError, match="contained in the operation"):
         inside.add_op(outer)
+
+
+def _nested() -> ModuleOp:
+    inner = Region([Block([SomeOp.create(), SomeOp.create()]), Block(), Block([SomeOp.create()])])
+    return ModuleOp([SomeOp.create(), SomeOp.create(regions=[Region(), inner]), SomeOp.create()])
+
+
+@pytest.mark.parametrize("options", [{}, {"reverse": True}, {"region_first": True}])
+def test_operations_are_walked_in_the_order_of_xdsls(options: dict[str, bool]) -> None:
+    module = _nested()
+    found = list(module.walk(**options))
+    assert found == list(quick_operations._xdsls_walk(module, **options)) and len(found) == 7
+
+
+def test_an_operation_may_go_while_those_of_its_block_are_gone_through() -> None:
+    module = _nested()
+    for ops, left in ((module.body.block.ops, 5), (module.walk(), 2)):
+        for op in ops:
+            if op is not module and not op.regions:
+                op.detach()
+                op.erase()
+        assert len(list(module.walk())) == left
+
+
+def test_what_is_found_by_name_is_at_its_place() -> None:
+    x, y = Block(arg_types=[i32, i32]).args
+    op = Addi(x, y)
+    assert op.lhs is x and op.rhs is y and op.result is op.results[0] and op.result.type == i32
+    block = Block([op, Addi(y, x)])
+    assert block.first_op is op and op.next_op is block.last_op and op.prev_op is None and not block.args
