@@ -12,7 +12,7 @@ numbers of an array, as the sizes of groups of operands, are unpacked once. Thes
 
 The operations of a block are gone through by a generator, which keeps the next one before it gives one, as xDSL's
 iterator does. Fields behind properties (the type of a value, what is next to an operation) are read without a call in
-Python, and the first operands and results of an operation by their place. That was another tenth.
+Python, and operands and results that no variadic ones are before by their place. That was another tenth.
 
 What `isinstance` says of them is what they inherit: `abc` looks in Python for classes that were registered, of which
 there are none. That was a twentieth.

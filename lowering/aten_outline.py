@@ -26,7 +26,7 @@ from ..dialects.flow import CallOp
 from ..dialects.verify_program import given_sizes, size_names
 from .aten_to_prims import remake
 from .fuse_cost import Machine
-from .in_memory import is_view, readers, root, stays, takes_memory
+from .in_memory import computed_factors, is_view, readers, root, stays, takes_memory
 from .repeats import Group, Repeats
 from .widened import convert_factors
 
@@ -47,8 +47,11 @@ class AtenOutline(ModulePass):
         calls = 0
         for around in [o for o in op.ops if isinstance(o, FuncOp) and not o.is_declaration]:
             staying = dict.fromkeys(o for o in around.body.block.ops if stays(o))
+            factors = {o: found for o in around.body.block.ops if (found := computed_factors(o, self.reuse))}
+            if len(staying) + len(factors) < 2:
+                continue
             convert_factors(staying)
-            repeats = Repeats(around.body.block, self.least, staying, self.reuse)
+            repeats = Repeats(around.body.block, self.least, staying, factors)
             for group in list(repeats.groups()):
                 made = _outline(repeats.ops, group, around.body.block, f"repeated_{len(functions)}", moved)
                 if made is not None:

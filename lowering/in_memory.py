@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects.aten import AtenOp
+from ..dialects.expr import Dim
 from ..dialects.tensor import TensorType, itemsize
 from .attention_call import attention_of
 from .fuse_cost import BYTES_PER_OP, WRITE
@@ -74,7 +75,7 @@ def computed_factors(op: Operation, reuse: int) -> tuple[SSAValue, ...]:
     return tuple(v for v, others in ((a, product.n), (b, product.m)) if _is_stored(v, others, reuse))
 
 
-def _is_stored(factor: SSAValue, others: object, reuse: int) -> bool:
+def _is_stored(factor: SSAValue, others: Dim, reuse: int) -> bool:
     """Whether storing it costs less than computing it for so many rows or columns of the other one."""
     if not isinstance(others, int) or not _is_computed(factor.owner) or not isinstance(factor.type, TensorType):
         return False
@@ -82,8 +83,11 @@ def _is_stored(factor: SSAValue, others: object, reuse: int) -> bool:
     return others / reuse * BYTES_PER_OP > stored
 
 
-def _is_computed(op: object) -> bool:
+_NO_ARITHMETIC = MOVES_OR_NUMBERS | CONVERSIONS
+
+
+def _is_computed(op: Operation | Block) -> bool:
     """Whether an operator does arithmetic for each element that it gives."""
-    if not isinstance(op, AtenOp) or op.name in MOVES_OR_NUMBERS | CONVERSIONS:
+    if not isinstance(op, AtenOp) or op.name in _NO_ARITHMETIC:
         return False
     return any(isinstance(v.type, TensorType) for v in op.operands)

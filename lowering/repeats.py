@@ -8,7 +8,7 @@ before (`widened.convert_factors`), and rounds in what follows it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..dialects.tensor import TensorType
 from .aten_canonicalize import introduces_sizes
 from .aten_cse import is_function
 from .complex_value import PARTS
-from .in_memory import computed_factors, is_view, readers, root, stays, takes_memory
+from .in_memory import is_view, readers, root, stays, takes_memory
 from .products import BIASED, is_widened
 
 CALLS = 128
@@ -46,8 +46,16 @@ class Group:
 class Repeats:
     """The ops of a block, as many as repeat themselves in windows of at least `least`."""
 
-    def __init__(self, block: Block, least: int, staying: Collection[Operation], reuse: int) -> None:
-        """`staying` are the ops of the block that are known to stay calls, `reuse` as fusion has it for products."""
+    def __init__(
+        self,
+        block: Block,
+        least: int,
+        staying: Collection[Operation],
+        factors: Mapping[Operation, Sequence[SSAValue]],
+    ) -> None:
+        """`staying` are the ops of the block that are known to stay calls, `factors` what kernels of products find in
+        memory (`in_memory.computed_factors`).
+        """
         self.ops = [op for op in block.ops if op is not block.last_op]
         self.least = least
         self.position = {op: i for i, op in enumerate(self.ops)}
@@ -70,14 +78,13 @@ class Repeats:
             before = before + 1 if is_view(op) else 0
         self.used = bytearray(len(self.ops))
         """Set for the ops that windows have, and for the views that these make themselves."""
-        self.factors = {op: found for op in self.ops if (found := computed_factors(op, reuse))}
-        """What kernels of products find in memory, of what is made here."""
-        self.calls = [i for i, op in enumerate(self.ops) if op in staying or op in self.factors]
+        self.factors = factors
+        self.calls = [i for i, op in enumerate(self.ops) if op in staying or op in factors]
         """What may begin a window: calls, and kernels that find in memory what others make."""
         self.stage: dict[SSAValue, int] = {}
         """How many of these follow one another before a value can be there."""
         for op in self.ops:
-            held = self.factors.get(op, ())
+            held = factors.get(op, ())
             stage = max((self.stage.get(v, 0) + (root(v) in held) for v in op.operands), default=0) + (op in staying)
             for r in op.results:
                 self.stage[r] = stage

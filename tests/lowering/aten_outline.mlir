@@ -218,7 +218,13 @@ builtin.module {
 // CHECK-NEXT: aten.mm
 // CHECK-NEXT: aten.relu
 // CHECK-NEXT: aten.cos
-// KERNEL: loop.launch
+// KERNEL: loop.kernel @fused_mm_relu_cos_0
+// KERNEL-NOT: loop.kernel
+// KERNEL: func.func @main
+// KERNEL-NEXT: %0 = loop.launch @fused_mm_relu_cos_0(%x, %u)
+// KERNEL-NEXT: %1 = loop.launch @fused_mm_relu_cos_0(%0, %v)
+// KERNEL-NEXT: %2 = loop.launch @fused_mm_relu_cos_0(%1, %w)
+// KERNEL-NEXT: func.return %2
 builtin.module {
   func.func @main(%x: !sym.t<[512, 512], f32>, %u: !sym.t<[512, 512], f32>, %v: !sym.t<[512, 512], f32>, %w: !sym.t<[512, 512], f32>) -> !sym.t<[512, 512], f32> {
     %0 = aten.clone(%x) : (!sym.t<[512, 512], f32>) -> !sym.t<[512, 512], f32>
@@ -237,10 +243,14 @@ builtin.module {
 
 // -----
 
-// Of few columns the cosine is computed where it is read: no function begins there.
+// Of few columns what costs little is computed where it is read: no function begins there.
 // CHECK: func.func @main
 // CHECK-NOT: flow.call
 // KERNEL: func.func @main
+// KERNEL: {{.*}} = loop.launch @mm_
+// KERNEL-NEXT: {{.*}} = loop.launch @fused_neg_mm_
+// KERNEL-NEXT: {{.*}} = loop.launch @fused_neg_mm_
+// KERNEL-NEXT: func.return
 builtin.module {
   func.func @main(%x: !sym.t<[512, 64], f32>, %u: !sym.t<[64, 64], f32>, %v: !sym.t<[64, 64], f32>, %w: !sym.t<[64, 64], f32>) -> !sym.t<[512, 64], f32> {
     %0 = aten.cos(%x) : (!sym.t<[512, 64], f32>) -> !sym.t<[512, 64], f32>
