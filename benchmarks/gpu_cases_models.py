@@ -47,6 +47,11 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], torch.Tensor]]] = 
         lambda: torch.randn(50, 64),
     ),
     "transformer block": (Block, lambda: torch.randn(3, 40, 128)),
+    "four blocks": (lambda: nn.Sequential(*[Block() for _ in range(4)]), lambda: torch.randn(3, 40, 128)),
+    "encoder layers": (
+        lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(128, 4, 256, 0.0, batch_first=True), 3),
+        lambda: torch.randn(3, 40, 128),
+    ),
     "convolutions": (Convolutions, lambda: torch.randn(4, 3, 24, 24)),
 }
 
@@ -81,6 +86,24 @@ for _name in MODELS:
     for _dtype, _short in ((torch.float32, "f32"), (torch.bfloat16, "bf16")):
         for _train in (False, True):
             check(f"models/{_name} {_short} {'train' if _train else 'infer'}")(_model(_name, _dtype, _train))
+
+
+def _autotuned(dtype: torch.dtype) -> Callable[[Any], str]:
+    """Repeated layers whose products may be kernels, for they are searched for."""
+
+    def run(_: Any) -> str:
+        base, x = nn.Sequential(*[Block(256, 4) for _ in range(4)]).to(GPU), rand(8, 64, 256)
+        model = copy.deepcopy(base).to(dtype)
+        with torch.no_grad():
+            want, theirs = copy.deepcopy(base).double()(x.double()), model(x.to(dtype))
+            found = compiled(model, mode="max-autotune-no-cudagraphs")(x.to(dtype))
+        return same([found], [theirs], [want], factor=3.0)
+
+    return run
+
+
+for _dtype, _short in ((torch.float32, "f32"), (torch.bfloat16, "bf16")):
+    check(f"models/four blocks {_short} max-autotune")(_autotuned(_dtype))
 
 
 @check("models/training steps")

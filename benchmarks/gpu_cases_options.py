@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from gpu_cases import GPU, check, compiled, rand
+from gpu_cases import GPU, check, compiled, rand, same
 
 
 def network(x: Any, w: Any, b: Any, v: Any) -> tuple[torch.Tensor, ...]:
@@ -114,3 +114,24 @@ def _(_: Any) -> str:
             peaks.append(torch.cuda.max_memory_allocated() - before)
     assert peaks[1] <= 1.05 * peaks[0], f"{peaks[1]} bytes, eager {peaks[0]}"
     return f"{peaks[1] >> 20} MiB, eager {peaks[0] >> 20}"
+
+
+@check("options/profile")
+def _(_: Any) -> str:
+    """torch.profiler shows calls and launches by the names of `explain`, beside what ran on the device."""
+    w, x = rand(256, 256), rand(64, 256)
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return (x @ w).softmax(-1)
+
+    fast = compiled(program, options={"profile": True})
+    with torch.no_grad():
+        fast(x)
+        with torch.profiler.profile() as profile:
+            found = fast(x)
+            torch.cuda.synchronize()
+    detail = same(found, program(x), program(x))
+    names = [event.name for event in profile.events()]
+    for part in ("softmax", "mm"):
+        assert any(part in name for name in names), f"no event has {part} in its name: {sorted(set(names))}"
+    return f"{detail}; {len(names)} events, " + ", ".join(sorted({n for n in names if "softmax" in n}))[:80]
