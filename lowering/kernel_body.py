@@ -38,7 +38,7 @@ from .kernel_loops import ForLoop, Value
 from .kernel_pack import PackLoop
 from .kernel_pairs import sums_of
 from .kernel_sort import Sorter
-from .kernel_split import SplitLoop
+from .kernel_split import run_split
 from .kernel_store import store
 from .kernel_transpose import TransposeLoop
 from .lanes import Lanes
@@ -325,7 +325,7 @@ class KernelBody:
             TransposeLoop(self, op, cast("IntegerAttr[IntegerType]", blocks).value.data).run()
             return
         if op in self.rooms:
-            SplitLoop(self, op, self.rooms[op]).run()
+            run_split(self, op, self.rooms[op])
             return
         if self.lanes is None and (sums := sums_of(op, self.target)) is not None:
             (PackLoop if "pack" in op.attributes else sums)(self, op).run()

@@ -1,4 +1,6 @@
-"""Code of matrix units (AMX) for products of f32: each number is three bf16, and six products of these are one of f32.
+"""Code for products of f32 in blocks: factors are packed, and sums made a tile at a time.
+
+With matrix units (AMX), each number is three bf16, and six products of these are one of f32:
 
     x = x0 + x1 + x2, exactly: 8, 8 and 8 of its 24 digits
     x * w = x0 w0 + (x0 w1 + x1 w0) + (x0 w2 + x1 w1 + x2 w0) + at most 2^-23 of it
@@ -26,6 +28,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ..dialects.loop import AssertOp, ForOp, LoadOp, LoopDim, ScratchOp, StoreOp, YieldOp
 from ..dialects.tensor import TensorType
+from . import vector_functions
 from .address import evaluate, multiple_of
 from .contraction import Contraction, contraction_of_loop
 from .kernel_matrix import SIDE, Tiles
@@ -33,7 +36,8 @@ from .lanes import Lanes
 from .llvm_builder import Num
 from .schedule_access import stride
 from .schedule_blocks import within
-from .split_functions import INNER, LANES, PARTS, STEP, Again, Packing, add_again, has_nan, multiply, pack
+from .split_functions import INNER, LANES, PARTS, STEP, Again, Packing, Read, add_again, has_nan, multiply, pack
+from .target import CpuTarget
 
 if TYPE_CHECKING:
     from .kernel_body import KernelBody
@@ -43,15 +47,20 @@ SPLIT = "split"
 
 
 def packed_bytes(width: int) -> int:
-    """Bytes that a loop over so many columns packs: those of a strip of rows, too."""
+    """Bytes that a loop over so many columns packs for matrix units: those of a strip of rows, too."""
     return 2 * (SIDE + width) * INNER * PARTS
 
 
-def room_of(op: ForOp) -> int | None:
-    """Bytes that `SplitLoop` needs of memory for a loop; None where it has no code for it."""
-    if _contraction(op) is None:
+def room_of(op: ForOp, target: CpuTarget) -> int | None:
+    """Bytes that the code for a loop needs of memory; None where there is none for it."""
+    if not (target.has_amx or target.has_avx512) or _contraction(op) is None:
         return None
-    return packed_bytes(cast(int, _sums(op).shape[1]))
+    return (packed_bytes if target.has_amx else vector_functions.packed_bytes)(cast(int, _sums(op).shape[1]))
+
+
+def run_split(body: KernelBody, op: ForOp, room: SSAValue) -> None:
+    """Emit a loop, with memory for `room_of` bytes."""
+    (TileLoop if body.target.has_amx else VectorLoop)(body, op, room).run()
 
 
 def _contraction(op: ForOp) -> Contraction | None:
@@ -85,7 +94,18 @@ _BODY = ["loop.for", "loop.store", "loop.yield"]
 
 
 class SplitLoop:
-    """The loop over rows and columns of a block whose sums of products of f32 are made in tiles of bf16."""
+    """The loop over rows and columns of a block whose sums of products of f32 are made of packed factors: a part of the
+    inner dim at a time, for which the columns of the block are packed, and then strip after strip of rows.
+    """
+
+    inner: int
+    """Points of a part."""
+
+    strip: int
+    """Rows of a strip."""
+
+    panel: int
+    """Columns of a tile."""
 
     def __init__(self, body: KernelBody, op: ForOp, room: SSAValue) -> None:
         """`room` is memory for `room_of` bytes."""
@@ -106,43 +126,131 @@ class SplitLoop:
     def run(self) -> None:
         """Emit the loop."""
         b, index = self.b, self.body.index
-        tiles = Tiles(b)
-        tiles.configure()
         k = evaluate(b, self.r.hi, index)
         ends = [(evaluate(b, d.lo, index), evaluate(b, d.hi, index)) for d in (self.rows, self.columns)]
         height, width = (b.index_sub(hi, lo) for lo, hi in ends)
         left, right = self.factors
         (m_lo, m_hi), (n_lo, n_hi) = ends
-        panel = b.gep(self.room, SIDE * INNER * PARTS, i16)
+        panels = self._panels()
 
-        def part(first: Num, largest: Sequence[SSAValue]) -> list[SSAValue]:
-            size = INNER if multiple_of(self.r.extent, INNER) else b.index_min(INNER, b.index_sub(k, first))
-            found = right.pack(panel, n_lo, n_hi, first, size, k)
+        def part(first: Num, found: Sequence[SSAValue]) -> list[SSAValue]:
+            size = (
+                self.inner if multiple_of(self.r.extent, self.inner) else b.index_min(self.inner, b.index_sub(k, first))
+            )
+            packed = self._pack(right, panels, (n_lo, n_hi), (first, size, k))
 
-            def strip(m: Num, largest: Sequence[SSAValue]) -> list[SSAValue]:
+            def strip(m: Num, found: Sequence[SSAValue]) -> list[SSAValue]:
                 # it stays in the L1 cache
                 at = b.index_add(m_lo, m)
-                found = left.pack(self.room, at, b.index_min(b.index_add(at, SIDE), m_hi), first, size, k)
+                end = b.index_min(b.index_add(at, self.strip), m_hi)
+                packed = self._pack(left, self.room, (at, end), (first, size, k))
+                rows = b.index_sub(end, at)
 
                 def columns(n: Num, _: Any) -> list[SSAValue]:
-                    return self._tiles(panel, m, n, first, size)
+                    self._multiply(panels, m, n, first, size, rows)
+                    return []
 
-                b.loop(0, width, SIDE, [], columns)
-                return [b.intrinsic("umax", (largest[0], found), i32)]
+                b.loop(0, width, self.panel, [], columns)
+                return self._joined(found, packed)
 
-            return b.loop(0, height, SIDE, [b.intrinsic("umax", (largest[0], found), i32)], strip)
+            return b.loop(0, height, self.strip, self._joined(found, packed), strip)
 
-        (largest,) = b.loop(0, k, INNER, [b.constant(0, i32)], part)
-        tiles.release()
-        self._check(height, width, k, largest)
+        found = b.loop(0, k, self.inner, self._begin(), part)
+        self._end(height, width, k, found)
 
-    def _tiles(self, panel: SSAValue, m: Num, n: Num, first: Num, size: Num) -> list[SSAValue]:
-        """Four tiles of sums over a part of the inner dim."""
+    def _panels(self) -> SSAValue:
+        """Where the packed columns begin, behind a strip of rows."""
+        raise NotImplementedError
+
+    def _pack(
+        self, factor: _Factor, start: SSAValue, ends: tuple[Num, Num], part: tuple[Num, Num, Num]
+    ) -> list[SSAValue]:
+        """Pack some points of a factor; what is to be known of them. `part`: where it begins, its points, and where the
+        inner dim ends.
+        """
+        raise NotImplementedError
+
+    def _multiply(self, panels: SSAValue, m: Num, n: Num, first: Num, size: Num, rows: Num) -> None:
+        """A strip's sums over a part of the inner dim, of a tile of columns from `n` on."""
+        raise NotImplementedError
+
+    def _begin(self) -> list[SSAValue]:
+        """What is known before anything is packed."""
+        return []
+
+    def _joined(self, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> list[SSAValue]:
+        """What is known of both."""
+        return [*a, *b]
+
+    def _end(self, height: Num, width: Num, k: Num, found: Sequence[SSAValue]) -> None:
+        """What is left to be done, with what is known of all that was packed."""
+
+
+class VectorLoop(SplitLoop):
+    """That of vectors of 512 bits."""
+
+    inner, strip, panel = vector_functions.INNER, vector_functions.STRIP, vector_functions.PANEL
+
+    def _panels(self) -> SSAValue:
+        return self.b.gep(self.room, vector_functions.STRIP * vector_functions.PITCH, f32)
+
+    def _pack(
+        self, factor: _Factor, start: SSAValue, ends: tuple[Num, Num], part: tuple[Num, Num, Num]
+    ) -> list[SSAValue]:
+        b, (lo, hi), (first, size, k) = self.b, ends, part
+        memory = factor.memory(lo, hi, first, size, k)
+        if memory is None:
+            vector_functions.Copying(b, *factor.reading(LANES)).run(start, lo, hi, first, size, k)
+        else:
+            vector_functions.copy(self.body.shared, b, factor.right, factor.along_inner, (*memory, start))
+        return []
+
+    def _multiply(self, panels: SSAValue, m: Num, n: Num, first: Num, size: Num, rows: Num) -> None:
         b = self.b
-        columns = b.gep(panel, b.index_mul(n, INNER * PARTS), i16)
+        columns = b.gep(panels, b.index_mul(n, self.inner), f32)
+        sums = b.gep(self.sums, b.index_add(b.index_mul(m, self.pitch), n), f32)
+        numbers = (self.pitch, first, size, rows)
+        vector_functions.multiply(self.body.shared, b, self.room, columns, sums, *numbers)
+
+
+class TileLoop(SplitLoop):
+    """That of matrix units, in tiles of bf16. What is known is the largest number that was packed."""
+
+    inner, strip, panel = INNER, SIDE, SIDE
+
+    def run(self) -> None:
+        tiles = Tiles(self.b)
+        tiles.configure()
+        self.tiles = tiles
+        super().run()
+
+    def _panels(self) -> SSAValue:
+        return self.b.gep(self.room, SIDE * INNER * PARTS, i16)
+
+    def _pack(
+        self, factor: _Factor, start: SSAValue, ends: tuple[Num, Num], part: tuple[Num, Num, Num]
+    ) -> list[SSAValue]:
+        b, (lo, hi), (first, size, k) = self.b, ends, part
+        memory = factor.memory(lo, hi, first, size, k)
+        if memory is None:
+            return [Packing(b, *factor.reading(STEP)).run(start, lo, hi, first, size, k)]
+        return [pack(self.body.shared, b, factor.right, factor.along_inner, (*memory, start))]
+
+    def _multiply(self, panels: SSAValue, m: Num, n: Num, first: Num, size: Num, rows: Num) -> None:
+        b = self.b
+        columns = b.gep(panels, b.index_mul(n, INNER * PARTS), i16)
         sums = b.gep(self.sums, b.index_add(b.index_mul(m, self.pitch), n), i32)
         multiply(self.body.shared, b, self.room, columns, sums, 4 * self.pitch, first, size)
-        return []
+
+    def _begin(self) -> list[SSAValue]:
+        return [self.b.constant(0, i32)]
+
+    def _joined(self, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> list[SSAValue]:
+        return [self.b.intrinsic("umax", (*a, *b), i32)]
+
+    def _end(self, height: Num, width: Num, k: Num, found: Sequence[SSAValue]) -> None:
+        self.tiles.release()
+        self._check(height, width, k, *found)
 
     def _check(self, height: Num, width: Num, k: Num, largest: SSAValue) -> None:
         """Add up again the sums that are wrong."""
@@ -182,18 +290,24 @@ class _Factor:
         self.along_inner, self.right = along_inner, right
         self.ops = _ops_of(value, loop.terms)
 
-    def pack(self, start: SSAValue, lo: Num, hi: Num, first: Num, size: Num, k: Num) -> SSAValue:
-        """`Packing.run`, by the function for what is in memory."""
-        b, body = self.b, self.body
-        along, across = (self.r, self.dim) if self.along_inner else (self.dim, self.r)
+    def memory(self, lo: Num, hi: Num, first: Num, size: Num, k: Num) -> tuple[SSAValue, *tuple[Num, ...]] | None:
+        """What functions that pack what is in memory are told of it; None of what is computed."""
+        b, along = self.b, self._along()
         load = self._plain()
         if load is None or stride(load, along.symbol) != 1:
-            whole = multiple_of(self.dim.extent, LANES), multiple_of(self.r.extent, STEP)
-            read = partial(self.lanes, along)
-            return Packing(b, self.right, self.along_inner, whole, read).run(start, lo, hi, first, size, k)
-        pointer, step, ahead = self._address(load, lo, first), self._step(load, across), body.ahead(load) or 0
+            return None
+        step = self._step(load, self.dim if self.along_inner else self.r)
         counts = (b.index_sub(hi, lo), b.index_sub(k, first), size)
-        return pack(body.shared, b, self.right, self.along_inner, (pointer, step, *counts, ahead, start))
+        return self._address(load, lo, first), step, *counts, self.body.ahead(load) or 0
+
+    def reading(self, step: int) -> tuple[bool, bool, tuple[bool, bool], Read]:
+        """What `Reading` is told of a factor that is computed; blocks have `step` points of the inner dim."""
+        whole = multiple_of(self.dim.extent, LANES), multiple_of(self.r.extent, step)
+        return self.right, self.along_inner, whole, partial(self.lanes, self._along())
+
+    def _along(self) -> LoopDim:
+        """The dim along which vectors lie."""
+        return self.r if self.along_inner else self.dim
 
     def in_memory(self, lo: Num) -> tuple[SSAValue, Num, Num] | None:
         """Where a point of the dim is, the first of the inner one, and the elements to the next of either; None of what

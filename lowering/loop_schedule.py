@@ -32,7 +32,8 @@ class LoopSchedule(ModulePass):
 
     `bits` is the width of vectors, `registers` how many of them there are, `l1`, `l2`, `l3` are cache sizes in bytes,
     `threads` is how many a launch should keep busy, `busy` how many will run it (all where it is 0): blocks of products
-    are made for these, on which no sum depends. `amx`: whether there are matrix units. `pairs`: whether pairs of
+    are made for these, on which no sum depends. `amx`: whether there are matrix units, `blocks`:
+    whether products of f32 are made in blocks without them. `pairs`: whether pairs of
     products of 16 bits are added by one instruction. `parts`: whether the order of a product's sums may depend on its
     sizes.
     """
@@ -47,6 +48,7 @@ class LoopSchedule(ModulePass):
     threads: int = 16
     busy: int = 0
     amx: bool = False
+    blocks: bool = False
     pairs: bool = False
     parts: bool = True
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
@@ -64,7 +66,9 @@ class LoopSchedule(ModulePass):
                 if before is None or prod(before.values.values()) < prod(sizes.values.values()):
                     seen[launch.callee] = sizes
         machine = Machine(self.l1, self.l2, self.l3, self.threads, parts=self.parts)
-        vectors = Vectors(self.bits, self.registers, self.amx, self.pairs, self.busy or self.threads)
+        vectors = Vectors(
+            self.bits, self.registers, self.amx, self.pairs, self.busy or self.threads, self.amx or self.blocks
+        )
         for name, kernel in kernels.items():
             known_sizes = seen.get(name, whole)
             write_parts_out(kernel)

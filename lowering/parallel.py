@@ -137,8 +137,8 @@ def _body_function(kernel: KernelOp, target: Any, contract: bool, shared: Shared
     sides = cast("IntegerAttr[Any]", kernel.attributes.get("sides", IntegerAttr(1, i64))).value.data
     buffers = [body.pointers, *(dict(body.pointers) for _ in range(1, sides))]
     heap = [pointer for found in buffers for pointer in _scratch_buffers(body, scratch, found)]
-    for op in body_ops(kernel.body) if target.has_amx else ():
-        if isinstance(op, ForOp) and (size := room_of(op)) is not None:
+    for op in body_ops(kernel.body):
+        if isinstance(op, ForOp) and (size := room_of(op, target)) is not None:
             b.location = op.location
             heap.append(_on_heap(b, size))
             body.rooms[op] = heap[-1]

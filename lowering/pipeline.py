@@ -35,6 +35,7 @@ def pipeline(
     alike = " invariant=true" if invariant else ""
     alike += " tf32=true" if options.tf32 and numerics != "eager" else ""
     pairs = " pairs=true" if target.has_pairs else ""
+    units = f"amx={str(target.has_amx).lower()}{' blocks=true' if target.has_blocks and not target.has_amx else ''}"
     # with torch's threads: which sums are added up again may depend on what else is in a block, so not to the bit
     busy = "" if options.deterministic or target.threads == target.cores else f" busy={target.threads}"
     vectors = f"bits={target.vector_bits} registers={target.registers}"
@@ -61,7 +62,7 @@ def pipeline(
             "inline-calls",
             *(["upload-numbers"] if gpu else []),
             f"share-kernels{{l2={target.l2} l3={target.l3}}}",
-            f"loop-schedule{{{vectors} {target.machine}{busy} amx={str(target.has_amx).lower()}{pairs}{whole}}}",
+            f"loop-schedule{{{vectors} {target.machine}{busy} {units}{pairs}{whole}}}",
             f"launch-together{{keep={target.l2}}}",
             "bufferize",
             *([f"loop-tile{{target={gpu.name} candidate={candidate}{other}{deterministic}{alike}}}"] if gpu else []),

@@ -133,7 +133,7 @@ def _memory_bound(product: Product, target: CpuTarget, size: Callable[[Dim], int
     known = isinstance(n, int) and isinstance(product.k, int)
     if known and "-" not in (product.lhs, product.rhs) and _is_slow(product, target):
         return "ATen has no instructions for halves there"
-    if target.has_amx and (reason := _in_parts(product, target, size)) is not None:
+    if target.has_blocks and (reason := _in_blocks(product, target, size)) is not None:
         return reason
     if product.dtype == "f64" or target.vector_bits < 256 or not isinstance(m, int) or not isinstance(n, int):
         return None
@@ -157,15 +157,17 @@ def _memory_bound(product: Product, target: CpuTarget, size: Callable[[Dim], int
     )
 
 
-def _in_parts(product: Product, target: CpuTarget, size: Callable[[Dim], int]) -> str | None:
-    """Why a product of f32 is faster in matrix units than by vectors. Rows may be more or fewer in other calls."""
+def _in_blocks(product: Product, target: CpuTarget, size: Callable[[Dim], int]) -> str | None:
+    """Why a product of f32 is faster in blocks of ours. Rows may be more or fewer in other calls."""
     _, m, n, k = product.sizes(size)
     if (product.dtype, product.result) != ("f32", "f32") or "-" in product.lhs + product.rhs:
         return None
     if not (isinstance(product.n, int) and isinstance(product.k, int) and split_pays(m, n, k)):
         return None
     few = product.rhs == "k" and m <= _share(ROWS, target)
-    return None if few else "matrix units multiply f32 as three bf16 each"
+    if few:
+        return None
+    return "matrix units multiply f32 as three bf16 each" if target.has_amx else "the library has shorter vectors there"
 
 
 def _share(n: int, target: CpuTarget) -> int:

@@ -77,8 +77,8 @@ def tile_product(kernel: KernelOp, vectors: Vectors, machine: Machine, hints: Hi
         return None
     # factors are computed where they are packed, and what only fails is not
     fails = any(isinstance(o, AssertOp) for o in loop.body.block.ops)
-    for for_units in (matrix_product, split_product) if machine.parts and not fails else ():
-        if for_units(kernel, loop, found, vectors, machine, hints):
+    for made in (matrix_product, split_product) if machine.parts and not fails else ():
+        if made(kernel, loop, found, vectors, machine, hints):
             return Tiling(None, None)
     sums = vectors.sums
     vector = column_dim(kernel, hints)

@@ -1,4 +1,4 @@
-"""Products of f32 for matrix units, which multiply bf16: blocks of rows and columns, buffers of sums.
+"""Products of f32 of packed factors: blocks of rows and columns, buffers of sums.
 
     grid [d0 = M, d1 = N]: %s = for [r0] reduce [add] { load %x[d0, r0] * load %w[d1, r0] }; store f(%s), %y
 
@@ -9,7 +9,7 @@
       for [d0 block, d1 block] { store f(load %t[…]), %y }
 
 The first loop is one like any other; `split` names the dims along which vectors of the factors lie, for `kernel_split`,
-which packs both as three bf16 for each number.
+which packs both: as three bf16 for each number, where matrix units multiply them, or as they are, for vectors.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects import expr
 from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, YieldOp
+from . import vector_functions
 from .contraction import Contraction
 from .fuse_cost import Hints, Machine
 from .kernel_matrix import SIDE
@@ -47,23 +48,23 @@ PRODUCTS = 1 << 21
 SHARE = 0.45
 """Of the cache that the packed columns of a block fill."""
 
-PACK = 32
-"""Products of numbers that take as long as packing one number."""
+PACK, COPY = 32, 14
+"""Products of numbers that take as long as packing one number, and as copying it for vectors."""
 
 AHEAD = 64
 """Bytes ahead at which rows are asked for whose neighbours are packed: those of the next tile."""
 
 
 def split_pays(m: int, n: int, k: int) -> bool:
-    """Whether a product of such sizes is one for matrix units."""
+    """Whether a product of such sizes is one for blocks."""
     return all(map(int.__ge__, (m, n, k), LEAST)) and m * n * k >= PRODUCTS
 
 
 def split_product(
     kernel: KernelOp, loop: ForOp, found: Contraction, vectors: Vectors, machine: Machine, hints: Hints
 ) -> bool:
-    """Rewrite a kernel for products of f32 in matrix units, in place; False where its product is none for them."""
-    if not vectors.amx or not found.rows or len(found.columns) != 1 or len(found.reduce) != 1:
+    """Rewrite a kernel for products of f32 in blocks, in place; False where its product is none for them."""
+    if not vectors.blocks or not found.rows or len(found.columns) != 1 or len(found.reduce) != 1:
         return False
     # rows of several dims that are not one in memory: all but the last are as those of a batch
     found = replace(found, batch=(*found.batch, *found.rows[:-1]), rows=found.rows[-1:])
@@ -73,27 +74,29 @@ def split_product(
     m, n, k = (hints.size(d.extent) for d in (rows, columns, r))
     if loop.results[0].type != f32 or not split_pays(m, n, k):
         return False
-    if narrow(found.left) is not None and narrow(found.right) is not None:
+    if vectors.amx and narrow(found.left) is not None and narrow(found.right) is not None:
         return False  # one bf16 holds each factor
-    block = _block(m, n, hints.points(found.batch), vectors.threads, machine)
+    block = _block(m, n, hints.points(found.batch), vectors, machine)
     _Rewrite(kernel, loop, found, *block).run()
     return True
 
 
-def _block(m: int, n: int, others: int, threads: int, machine: Machine) -> tuple[int, int]:
+def _block(m: int, n: int, others: int, vectors: Vectors, machine: Machine) -> tuple[int, int]:
     """Rows and columns of a block: the cache holds what is packed, and the thread with the most blocks has the least to
     do, packing counted.
     """
 
+    pack, room = (PACK, packed_bytes) if vectors.amx else (COPY, vector_functions.packed_bytes)
+
     def time(rows: int, columns: int) -> float:
         blocks = -(-m // rows) * -(-n // columns) * others
-        return -(-blocks // threads) * (rows * columns + PACK * (rows + columns))
+        return -(-blocks // vectors.threads) * (rows * columns + pack * (rows + columns))
 
     fitting = [
         (rows, columns)
         for rows in _sides(m, MOST[0])
         for columns in _sides(n, MOST[1])
-        if packed_bytes(columns) <= machine.l2 * SHARE
+        if room(columns) <= machine.l2 * SHARE
     ]
     return min(fitting, key=lambda b: time(*b), default=(SIDE, SIDE))
 

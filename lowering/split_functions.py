@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import UnitAttr, f32, i1, i16, i32, i64
@@ -28,7 +28,7 @@ from .llvm_builder import FunctionBuilder, Num, Shared, vector
 from .llvm_properties import NO_FLAGS
 from .memory_to_llvm import Element, Memory
 
-INNER = 256
+INNER: Final = 256
 """Points of the inner dim whose packed factors the L2 cache holds."""
 
 PARTS = 3
@@ -56,13 +56,39 @@ Read = Callable[[SSAValue | None, Num, Num], SSAValue]
 # -------------------------------------------------------------------------------------------------------------- packing
 
 
-class Packing:
-    """Writes the tiles of a factor: `right` is the one of columns, whose tiles have pairs of rows of the inner dim.
-    `whole` says of the dim and of the inner one that they end where a tile does.
+class Reading:
+    """Vectors of a factor: `right` is the one of columns. `along_inner`: they lie along the inner dim. `whole` says of
+    the dim and of the inner one that they end where a vector does.
     """
 
     def __init__(self, b: FunctionBuilder, right: bool, along_inner: bool, whole: tuple[bool, bool], read: Read):
         self.b, self.right, self.along_inner, self.whole, self.read = b, right, along_inner, whole, read
+
+    def vector(self, i: Num, o: Num, hi: Num, r: Num, k: Num) -> SSAValue:
+        """The i-th vector along the inner dim, or along the other."""
+        b = self.b
+        whole_dim, whole_inner = self.whole
+        keep: SSAValue | None = None
+        mask: SSAValue | None = None
+        if self.along_inner:
+            o = b.index_add(o, i)
+            if not whole_dim:
+                o = b.index_min(o, b.index_sub(hi, 1))
+            if not whole_inner:
+                keep = mask = lane_compare(b, "lt", b.index_sub(k, r), LANES)
+        else:
+            r = b.index_add(r, i)
+            if not whole_dim:
+                mask = lane_compare(b, "lt", b.index_sub(hi, o), LANES)
+            if not whole_inner:
+                keep = b.icmp("slt", b.number(r), b.number(k))
+                r = b.index_min(r, b.index_sub(k, 1))
+        value = self.read(mask, o, r)
+        return value if keep is None else b.select(keep, value, b.constant(0.0, vector(f32, LANES)))
+
+
+class Packing(Reading):
+    """Writes the tiles of a factor: of the right one they have pairs of rows of the inner dim."""
 
     def run(self, start: SSAValue, lo: Num, hi: Num, first: Num, size: Num, k: Num) -> SSAValue:
         """Write the tiles of `size` points of the inner dim from `first` on. What lies behind its end is zero. The
@@ -92,7 +118,7 @@ class Packing:
         b = self.b
 
         def along_rows(i: Num, half: Num) -> SSAValue:
-            return self._vector(i, o, hi, b.index_add(r, b.index_mul(half, LANES)), k)
+            return self.vector(i, o, hi, b.index_add(r, b.index_mul(half, LANES)), k)
 
         def read(i: Num, which: int) -> SSAValue:
             """One of the two vectors of a row of the tile."""
@@ -100,7 +126,7 @@ class Packing:
                 at = b.index_add(b.index_mul(i, STEP), which * LANES)
                 return b.load(b.gep(exchanged, at, f32), vector(f32, LANES), 64)
             return (
-                self._vector(b.index_add(b.index_mul(i, 2), which), o, hi, r, k) if self.right else along_rows(i, which)
+                self.vector(b.index_add(b.index_mul(i, 2), which), o, hi, r, k) if self.right else along_rows(i, which)
             )
 
         exchanged = self._exchanged(along_rows) if self.along_inner == self.right else None
@@ -144,28 +170,6 @@ class Packing:
         b.loop(0, 2, 1, [], exchange)
         return kept
 
-    def _vector(self, i: Num, o: Num, hi: Num, r: Num, k: Num) -> SSAValue:
-        """The i-th vector along the inner dim, or along the other."""
-        b = self.b
-        whole_dim, whole_inner = self.whole
-        keep: SSAValue | None = None
-        mask: SSAValue | None = None
-        if self.along_inner:
-            o = b.index_add(o, i)
-            if not whole_dim:
-                o = b.index_min(o, b.index_sub(hi, 1))
-            if not whole_inner:
-                keep = mask = lane_compare(b, "lt", b.index_sub(k, r), LANES)
-        else:
-            r = b.index_add(r, i)
-            if not whole_dim:
-                mask = lane_compare(b, "lt", b.index_sub(hi, o), LANES)
-            if not whole_inner:
-                keep = b.icmp("slt", b.number(r), b.number(k))
-                r = b.index_min(r, b.index_sub(k, 1))
-        value = self.read(mask, o, r)
-        return value if keep is None else b.select(keep, value, b.constant(0.0, vector(f32, LANES)))
-
 
 def _split(b: FunctionBuilder, value: SSAValue) -> list[SSAValue]:
     """Three parts of f32, each in the high half of its 32 bits; the low halves are zero."""
@@ -200,13 +204,14 @@ def pack(
             memory.fetch(pointer, ahead, LANES * element.size, 2 if along_inner else 1)
             return memory.load_lanes(element, pointer, 1, LANES, mask, None, False)
 
-        return _finish(b, name, Packing(b, right, along_inner, (False, False), read).run(to, 0, count, 0, size, inner))
+        return finish(b, name, Packing(b, right, along_inner, (False, False), read).run(to, 0, count, 0, size, inner))
 
     name = f"lamella.pack.{'columns' if right else 'rows'}.{'along' if along_inner else 'across'}"
     return cast(SSAValue, b.call(shared.use(name, make), [*map(b.number, operands)], i32))
 
 
-def _finish(b: FunctionBuilder, name: str, result: SSAValue | None = None) -> llvm.FuncOp:
+def finish(b: FunctionBuilder, name: str, result: SSAValue | None = None) -> llvm.FuncOp:
+    """The function, which all kernels of a module call."""
     b.ret(result)
     type = llvm.LLVMVoidType() if result is None else result.type
     # what can be named is compiled once, however many parts a module is compiled in
@@ -228,7 +233,7 @@ def multiply(
         b = FunctionBuilder([*[PTR] * 3, *[i64] * 3])
         rows, columns, sums, pitch, first, size = b.arguments
         _multiply(b, Tiles(b), (rows, columns), sums, pitch, first, size)
-        return _finish(b, name)
+        return finish(b, name)
 
     b.call(shared.use("lamella.tiles", make), [rows, columns, sums, *map(b.number, numbers)])
 
@@ -410,6 +415,6 @@ def add_again(
             return has_nan(b, lambda mask, r: lanes(at(x, (m, x_m), (r, x_r)), x_r, mask), k, False)
 
         Again(b, factors, nan, False).run(sums, pitch, height, width, k, largest)
-        return _finish(b, name)
+        return finish(b, name)
 
     b.call(shared.use("lamella.again", make), [*map(b.number, (sums, *numbers, largest, *left, *right))])

@@ -37,6 +37,13 @@ class CpuTarget:
     has_avx512_vbmi: bool = False
     has_avx512_vnni: bool = False
     has_amx: bool = False
+    blas_bits: int = 512
+    """Of the vectors by which ATen's library multiplies f32: MKL takes half as long ones on processors of AMD's."""
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether products of f32 in blocks of ours are faster than ATen's library."""
+        return self.has_amx or self.vector_bits > max(self.blas_bits, 256)
 
     @property
     def has_pairs(self) -> bool:
@@ -95,7 +102,7 @@ class CpuTarget:
 
     @staticmethod
     def from_name(name: str) -> "CpuTarget":
-        """A fixed target for tests: `avx512`, `amx` (with it), `avx2`, `baseline` (x86 without AVX) or `neon`."""
+        """A fixed target for tests: `avx512`, `amx` and `zen4` (with it), `avx2`, `baseline` (no AVX) or `neon`."""
         if name not in _NAMED:
             raise LamellaError(f"unknown target {name!r}; there are {', '.join(_NAMED)}")
         return _NAMED[name]
@@ -124,6 +131,20 @@ _NAMED = {
         has_avx512_vbmi=True,
         has_avx512_vnni=True,
         has_amx=True,
+    ),
+    "zen4": CpuTarget(
+        "zen4",
+        _X86,
+        "znver4",
+        "",
+        512,
+        has_fma=True,
+        has_f16c=True,
+        has_avx512=True,
+        has_avx512_bf16=True,
+        has_avx512_vbmi=True,
+        has_avx512_vnni=True,
+        blas_bits=256,
     ),
     "avx2": CpuTarget("avx2", _X86, "x86-64-v3", "", 256, has_fma=True, has_f16c=True),
     "baseline": CpuTarget("baseline", _X86, "x86-64", "", 128),
@@ -186,6 +207,7 @@ def _host() -> CpuTarget:
             has_avx512_vbmi=avx512 and has("avx512vbmi"),
             has_avx512_vnni=avx512 and has("avx512vnni"),
             has_amx=has("amx-bf16", "amx-int8", "amx-tile") and _may_use_tiles(),
+            blas_bits=256 if has("sse4a") else 512,
         )
     arm = machine in ("aarch64", "arm64")
     cpu, features = ("generic", "+neon") if arm else ("", "")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class Vectors:
     """Their width in bits, how many of them registers hold, and which sums of products are instructions: of tiles
     (`amx`), of pairs of 16 bits. `threads` share a kernel: torch's, so no sum may be cut by them, and blocks that each
-    take all of their own sums may.
+    take all of their own sums may. `blocks`: products of f32 are made of packed factors.
     """
 
     bits: int = 512
@@ -15,6 +15,7 @@ class Vectors:
     amx: bool = False
     pairs: bool = False
     threads: int = 16
+    blocks: bool = False
 
     @property
     def sums(self) -> int:

@@ -226,7 +226,7 @@ def test_named_targets_compile(name: str):
 
 def test_unknown_target():
     """The error lists what there is."""
-    with pytest.raises(LamellaError, match="unknown target 'z80'; there are avx512, amx, avx2, baseline, neon"):
+    with pytest.raises(LamellaError, match="unknown target 'z80'; there are avx512, amx, zen4, avx2, baseline, neon"):
         CpuTarget.from_name("z80")
 
 

@@ -1,6 +1,7 @@
 // RUN: lamella-opt %s --split-input-file -p 'aten-choose-products{target=avx512}' | filecheck %s
 // RUN: lamella-opt %s --split-input-file -p 'aten-choose-products{target=avx2}' | filecheck %s --check-prefix AVX2
 // RUN: lamella-opt %s --split-input-file -p 'aten-choose-products{target=amx}' | filecheck %s --check-prefix AMX
+// RUN: lamella-opt %s --split-input-file -p 'aten-choose-products{target=zen4}' | filecheck %s --check-prefix ZEN4
 
 // A row times a weight, as linear layers keep it, reads the weight once. BLAS does so too where the matrix of f32 lies
 // the other way, if it has more to do than the call costs.
@@ -182,7 +183,8 @@ func.func @main(%x: !sym.t<[24, 1024], f32>, %w: !sym.t<[1024, 1024], f32, strid
 
 // -----
 
-// Matrix units multiply f32, too, wherever the factors lie, where there is enough to do.
+// Matrix units multiply f32, too, wherever the factors lie, where there is enough to do, and so do vectors that are longer
+// than the library's.
 
 // CHECK-LABEL: lamella.decisions = ["aten.mm f32*f32->f32 1x512x768x1024 kk plain: ATen
 // AMX-LABEL: lamella.decisions
@@ -190,6 +192,9 @@ func.func @main(%x: !sym.t<[24, 1024], f32>, %w: !sym.t<[1024, 1024], f32, strid
 // AMX-SAME: "aten.mm f32*f32->f32 1x768x1024x512 mk plain: a kernel, matrix units
 // AMX-SAME: "aten.bmm f32*f32->f32 3x100x75x301 kn plain: a kernel, matrix units
 // AMX-SAME: "aten.bmm f32*f32->f32 3x100x75x60 kn plain: ATen
+// ZEN4-LABEL: lamella.decisions = ["aten.mm f32*f32->f32 1x512x768x1024 kk plain: a kernel, the library has shorter vectors there"
+// ZEN4-SAME: "aten.mm f32*f32->f32 1x768x1024x512 mk plain: a kernel, the library
+// ZEN4-SAME: "aten.bmm f32*f32->f32 3x100x75x301 kn plain: a kernel, the library
 func.func @main(%x: !sym.t<[512, 1024], f32>, %w: !sym.t<[1024, 768], f32, strides=[1, 1024]>, %g: !sym.t<[768, 512], f32, strides=[1, 768]>, %t: !sym.t<[512, 1024], f32, strides=[1, 512]>, %b: !sym.t<[3, 100, 301], f32>, %c: !sym.t<[3, 301, 75], f32>, %d: !sym.t<[3, 100, 60], f32>, %e: !sym.t<[3, 60, 75], f32>) -> (!sym.t<[512, 768], f32>, !sym.t<[768, 1024], f32>, !sym.t<[3, 100, 75], f32>, !sym.t<[3, 100, 75], f32>) {
   %0 = aten.mm(%x, %w) : (!sym.t<[512, 1024], f32>, !sym.t<[1024, 768], f32, strides=[1, 1024]>) -> !sym.t<[512, 768], f32>
   %1 = aten.mm(%g, %t) : (!sym.t<[768, 512], f32, strides=[1, 768]>, !sym.t<[512, 1024], f32, strides=[1, 512]>) -> !sym.t<[768, 1024], f32>

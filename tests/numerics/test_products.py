@@ -248,6 +248,41 @@ def test_any_number_of_rows_in_blocks(dtype: torch.dtype, layout: str) -> None:
         check(lambda x, w, r: torch.tanh(x @ w) + r, (x.to(dtype), w.to(dtype), torch.randn(m, n).to(dtype)))
 
 
+BLOCKS = st.sampled_from([32, 33, 63, 64, 100, 144, 256, 257, 300])
+
+
+@pytest.mark.usefixtures("runnable")
+@pytest.mark.parametrize("target", ["zen4"])
+@settings(max_examples=25, deadline=None)
+@given(data=st.data(), m=BLOCKS, n=BLOCKS, k=st.sampled_from([64, 65, 100, 256, 257, 600, 1030]))
+def test_packed_factors(target: str, data: st.DataObject, m: int, n: int, k: int) -> None:
+    """Blocks of f32 for vectors: parts of the inner dim, tiles that end elsewhere, factors of any layout and dtype, or
+    computed where they are packed, several products of matrices, and several dims of rows.
+    """
+    torch.manual_seed(0)
+    options = {**EVERY, "target": target}
+    dtypes = st.sampled_from([torch.float32, torch.float32, torch.float16])
+    x, w = (data.draw(matrices(s, data.draw(dtypes))) for s in ([m, k], [k, n]))
+    ways: dict[str, Callable[..., Tensor]] = {
+        "plain": lambda x, w, b: torch.addmm(b, x.to(b), w.to(b)).relu(),
+        "computed": lambda x, w, b: (x.to(b) * x.to(b) + 1) @ (w.to(b) - b),
+        "batch": lambda x, w, b: torch.stack([x, -x]).to(b) @ torch.stack([w, w]).to(b),
+        "rows": lambda x, w, b: x.to(b).unflatten(0, (-1, 1)).expand(-1, 2, -1).transpose(0, 1) @ w.to(b),
+    }
+    check(ways[data.draw(st.sampled_from([*ways]))], (x, w, torch.randn(n)), options)
+
+
+@pytest.mark.usefixtures("runnable")
+@pytest.mark.parametrize("target", ["zen4"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 3e38])
+def test_what_is_not_finite_in_packed_factors(target: str, value: float) -> None:
+    torch.manual_seed(0)
+    x, w = torch.randn(64, 300), torch.randn(300, 64)
+    x[2, 7], w[290, 3] = value, value
+    check(torch.mm, (x, w), {**EVERY, "target": target})
+    check(lambda x, w: F.linear(x, w), (x, w.t().contiguous()), {**EVERY, "target": target})
+
+
 def test_a_result_over_its_own_operand() -> None:
     torch.manual_seed(0)
 

@@ -171,7 +171,7 @@ def test_explain_saves_a_page(tmp_path: Path) -> None:
         torch._dynamo.graph_break()
         return (y @ y.t()).exp() * 2
 
-    page = lamella.explain(f, torch.randn(128, 256)).save(tmp_path / "report.html").read_text()
+    page = lamella.explain(f, torch.randn(128, 256, dtype=torch.float64)).save(tmp_path / "report.html").read_text()
     parser = WellFormed()
     parser.feed(page)
     parser.close()
