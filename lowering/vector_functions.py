@@ -7,8 +7,8 @@ first for itself.
 @lamella.products(rows, columns, sums, pitch, first, size, count)
 ```
 Packed rows lie one after the other, packed columns in panels of 32, as in Goto and van de Geijn: Anatomy of
-High-Performance Matrix Multiplication (2008). Some products are added up in registers, and then added to the sums before,
-so that errors are smaller than those of one long sum.
+High-Performance Matrix Multiplication (2008). Some products are added up in registers, and then added to the sums
+before, so that errors are smaller than those of one long sum.
 """
 
 from __future__ import annotations
