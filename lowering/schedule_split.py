@@ -2,7 +2,7 @@
 
     grid [d0 = M, d1 = N]: %s = for [r0] reduce [add] { load %x[d0, r0] * load %w[d1, r0] }; store f(%s), %y
 
-    grid [t1, t0]:
+    grid [t0, t1]:
       for [d0 block, d1 block] matrix split ["r0", "r0"] {
         %s = for [r0] reduce [add] { load %x[d0, r0] * load %w[d1, r0] }; store %s, %t[…]
       }
@@ -116,6 +116,8 @@ class _Rewrite(Blocks):
     def __init__(self, kernel: KernelOp, loop: ForOp, found: Contraction, rows: int, columns: int) -> None:
         (d0,), (d1,) = found.rows, found.columns
         super().__init__(kernel, loop, found.batch, [(d0, rows), (d1, columns)])
+        # blocks of rows outside: a thread writes pages that no other one does
+        self.grid = [*found.batch, *reversed(self.grid[len(found.batch) :])]
         self.found = found
 
     def run(self) -> None:

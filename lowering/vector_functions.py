@@ -27,10 +27,10 @@ from .memory_to_llvm import Element, Memory
 from .split_functions import LANES, Reading, finish
 
 INNER = 256
-"""Points of the inner dim whose packed factors the L2 cache holds, and those of a strip of rows the L1 cache."""
+"""Points of the inner dim whose packed factors the L2 cache holds."""
 
-STRIP = 16
-"""Rows that are packed at a time."""
+STRIP = 64
+"""Rows that are packed at a time. Where rows are neighbours, four lines of each page are read one after the other."""
 
 ROWS = 8
 """Rows of a tile, whose sums registers hold."""
@@ -128,19 +128,19 @@ def multiply(
         b = FunctionBuilder([*[PTR] * 3, *[i64] * 4])
         rows, columns, sums, pitch, first, size, count = b.arguments
 
-        def tile(m: Num, _: Sequence[SSAValue]) -> list[SSAValue]:
-            below = b.gep(sums, b.index_mul(m, pitch), f32)
+        def chain(r: Num, _: Sequence[SSAValue]) -> list[SSAValue]:
+            column = b.gep(columns, b.index_mul(r, PANEL), f32)
+            points, before = b.number(b.index_min(CHAIN, b.index_sub(size, r))), b.number(b.index_add(first, r))
 
-            def chain(r: Num, _: Sequence[SSAValue]) -> list[SSAValue]:
+            def tile(m: Num, _: Sequence[SSAValue]) -> list[SSAValue]:
                 row = b.gep(rows, b.index_add(b.index_mul(m, PITCH), r), f32)
-                column = b.gep(columns, b.index_mul(r, PANEL), f32)
-                points = b.number(b.index_min(CHAIN, b.index_sub(size, r)))
-                _multiply(b, row, column, below, pitch, b.number(b.index_add(first, r)), points)
+                _multiply(b, row, column, b.gep(sums, b.index_mul(m, pitch), f32), pitch, before, points)
                 return []
 
-            return b.loop(0, size, CHAIN, [], chain)
+            # these columns stay in the L1 cache
+            return b.loop(0, count, ROWS, [], tile)
 
-        b.loop(0, count, ROWS, [], tile)
+        b.loop(0, size, CHAIN, [], chain)
         return finish(b, name)
 
     b.call(shared.use("lamella.products", make), [rows, columns, sums, *map(b.number, numbers)])

@@ -60,7 +60,7 @@ loop.kernel @factors(%x0: !sym.t<[300, 190], f32>, %x1: !sym.t<[250, 300], bf16>
 // Any number of rows.
 
 // CHECK:      loop.kernel @rows
-// CHECK-SAME: grid [t1 = 2, t0 = floordiv(s0 + 127, 128)]
+// CHECK-SAME: grid [t0 = floordiv(s0 + 127, 128), t1 = 2]
 // CHECK:        loop.for [d0 = 128*t0 : min(s0, 128*t0 + 128), d1 = 320*t1 : 320*t1 + 320] attributes {matrix, split
 builtin.module attributes {lamella.hints = {s0 = 100 : i64}} {
   loop.kernel @rows(%x0: !sym.t<[s0, 70], f32>, %x1: !sym.t<[70, 640], f32>) outs(%y0: !sym.t<[s0, 640], f32>) sizes [s0] grid [d0 = s0, d1 = 640] {
