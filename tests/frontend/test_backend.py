@@ -32,7 +32,7 @@ ELSEWHERE = "avx2" if CpuTarget.host().triple.startswith("aarch64") else "neon"
         ({"dump": 3}, None, r"option 'dump' must be of type str \| None, got 3"),
         ({"verify": "yes"}, None, "option 'verify' must be of type bool, got 'yes'"),
         ({"numerics": "exact"}, None, "option 'numerics' is one of fast, eager, got 'exact'"),
-        ({"target": "z80"}, None, "option 'target' is one of host, avx512, amx, avx2, baseline, neon, sm_80"),
+        ({"target": "z80"}, None, "option 'target' is one of host, avx512, amx, zen4, avx2, baseline, neon, sm_80"),
         (
             {"target": ELSEWHERE},
             None,
