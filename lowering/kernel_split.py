@@ -140,7 +140,7 @@ class SplitLoop:
             packed = self._pack(right, panels, (n_lo, n_hi), (first, size, k))
 
             def strip(m: Num, found: Sequence[SSAValue]) -> list[SSAValue]:
-                # it stays in the L1 cache
+                # it stays in the L1 or L2 cache
                 at = b.index_add(m_lo, m)
                 end = b.index_min(b.index_add(at, self.strip), m_hi)
                 packed = self._pack(left, self.room, (at, end), (first, size, k))
