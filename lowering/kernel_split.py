@@ -36,7 +36,7 @@ from .lanes import Lanes
 from .llvm_builder import Num
 from .schedule_access import stride
 from .schedule_blocks import within
-from .split_functions import INNER, LANES, PARTS, STEP, Again, Packing, Read, add_again, has_nan, multiply, pack
+from .split_functions import INNER, LANES, PARTS, Again, Packing, Read, Reading, add_again, has_nan, multiply, pack
 from .target import CpuTarget
 
 if TYPE_CHECKING:
@@ -107,6 +107,9 @@ class SplitLoop:
     panel: int
     """Columns of a tile."""
 
+    packing: type[Reading]
+    """What packs a factor."""
+
     def __init__(self, body: KernelBody, op: ForOp, room: SSAValue) -> None:
         """`room` is memory for `room_of` bytes."""
         self.body, self.b, self.room = body, body.b, room
@@ -168,7 +171,13 @@ class SplitLoop:
         """Pack some points of a factor; what is to be known of them. `part`: where it begins, its points, and where the
         inner dim ends.
         """
-        raise NotImplementedError
+        b, kind, (lo, hi), (first, size, k) = self.b, self.packing, ends, part
+        memory = factor.memory(lo, hi, first, size, k)
+        if memory is None:
+            found = kind(b, *factor.reading(kind.step)).run(start, lo, hi, first, size, k)
+        else:
+            found = pack(self.body.shared, b, kind, factor.right, factor.along_inner, (*memory, start))
+        return [] if found is None else [found]
 
     def _multiply(self, panels: SSAValue, m: Num, n: Num, first: Num, size: Num, rows: Num) -> None:
         """A strip's sums over a part of the inner dim, of a tile of columns from `n` on."""
@@ -190,20 +199,10 @@ class VectorLoop(SplitLoop):
     """That of vectors of 512 bits."""
 
     inner, strip, panel = vector_functions.INNER, vector_functions.STRIP, vector_functions.PANEL
+    packing = vector_functions.Copying
 
     def _panels(self) -> SSAValue:
         return self.b.gep(self.room, vector_functions.STRIP * vector_functions.PITCH, f32)
-
-    def _pack(
-        self, factor: _Factor, start: SSAValue, ends: tuple[Num, Num], part: tuple[Num, Num, Num]
-    ) -> list[SSAValue]:
-        b, (lo, hi), (first, size, k) = self.b, ends, part
-        memory = factor.memory(lo, hi, first, size, k)
-        if memory is None:
-            vector_functions.Copying(b, *factor.reading(LANES)).run(start, lo, hi, first, size, k)
-        else:
-            vector_functions.copy(self.body.shared, b, factor.right, factor.along_inner, (*memory, start))
-        return []
 
     def _multiply(self, panels: SSAValue, m: Num, n: Num, first: Num, size: Num, rows: Num) -> None:
         b = self.b
@@ -217,6 +216,7 @@ class TileLoop(SplitLoop):
     """That of matrix units, in tiles of bf16. What is known is the largest number that was packed."""
 
     inner, strip, panel = INNER, SIDE, SIDE
+    packing = Packing
 
     def run(self) -> None:
         tiles = Tiles(self.b)
@@ -226,15 +226,6 @@ class TileLoop(SplitLoop):
 
     def _panels(self) -> SSAValue:
         return self.b.gep(self.room, SIDE * INNER * PARTS, i16)
-
-    def _pack(
-        self, factor: _Factor, start: SSAValue, ends: tuple[Num, Num], part: tuple[Num, Num, Num]
-    ) -> list[SSAValue]:
-        b, (lo, hi), (first, size, k) = self.b, ends, part
-        memory = factor.memory(lo, hi, first, size, k)
-        if memory is None:
-            return [Packing(b, *factor.reading(STEP)).run(start, lo, hi, first, size, k)]
-        return [pack(self.body.shared, b, factor.right, factor.along_inner, (*memory, start))]
 
     def _multiply(self, panels: SSAValue, m: Num, n: Num, first: Num, size: Num, rows: Num) -> None:
         b = self.b

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import UnitAttr, f32, i1, i16, i32, i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from ..dialects.llvm_ext import PTR
 from ..dialects.tensor import TensorType
@@ -28,7 +28,7 @@ from .llvm_builder import FunctionBuilder, Num, Shared, vector
 from .llvm_properties import NO_FLAGS
 from .memory_to_llvm import Element, Memory
 
-INNER: Final = 256
+INNER = 256
 """Points of the inner dim whose packed factors the L2 cache holds."""
 
 PARTS = 3
@@ -61,8 +61,23 @@ class Reading:
     the dim and of the inner one that they end where a vector does.
     """
 
+    name: str
+    """Of functions that do it."""
+
+    step: int
+    """Points of the inner dim that are written at a time."""
+
+    result: Attribute | None = None
+    """The type of what `run` gives."""
+
     def __init__(self, b: FunctionBuilder, right: bool, along_inner: bool, whole: tuple[bool, bool], read: Read):
         self.b, self.right, self.along_inner, self.whole, self.read = b, right, along_inner, whole, read
+
+    def run(self, start: SSAValue, lo: Num, hi: Num, first: Num, size: Num, k: Num) -> SSAValue | None:
+        """Write `size` points of the inner dim from `first` on, of those of the dim from `lo` to `hi`. What lies behind
+        its end, which is `k`, is zero.
+        """
+        raise NotImplementedError
 
     def vector(self, i: Num, o: Num, hi: Num, r: Num, k: Num) -> SSAValue:
         """The i-th vector along the inner dim, or along the other."""
@@ -89,6 +104,8 @@ class Reading:
 
 class Packing(Reading):
     """Writes the tiles of a factor: of the right one they have pairs of rows of the inner dim."""
+
+    name, step, result = "pack", STEP, i32
 
     def run(self, start: SSAValue, lo: Num, hi: Num, first: Num, size: Num, k: Num) -> SSAValue:
         """Write the tiles of `size` points of the inner dim from `first` on. What lies behind its end is zero. The
@@ -185,11 +202,16 @@ def _split(b: FunctionBuilder, value: SSAValue) -> list[SSAValue]:
 
 
 def pack(
-    shared: Shared, b: FunctionBuilder, right: bool, along_inner: bool, operands: tuple[SSAValue, *tuple[Num, ...]]
-) -> SSAValue:
+    shared: Shared,
+    b: FunctionBuilder,
+    kind: type[Reading],
+    right: bool,
+    along_inner: bool,
+    operands: tuple[SSAValue, *tuple[Num, ...]],
+) -> SSAValue | None:
     """Call the function that does it for a factor in memory: from where on, how many elements a step along the dim that
     its vectors do not lie along is, how many points of its dim there are, and of the inner one, how many of these are
-    wanted, what is asked for so many bytes ahead, and where to. The result is that of `Packing.run`.
+    wanted, what is asked for so many bytes ahead, and where to. The result is that of `kind.run`.
     """
 
     def make(name: str) -> llvm.FuncOp:
@@ -204,10 +226,10 @@ def pack(
             memory.fetch(pointer, ahead, LANES * element.size, 2 if along_inner else 1)
             return memory.load_lanes(element, pointer, 1, LANES, mask, None, False)
 
-        return finish(b, name, Packing(b, right, along_inner, (False, False), read).run(to, 0, count, 0, size, inner))
+        return finish(b, name, kind(b, right, along_inner, (False, False), read).run(to, 0, count, 0, size, inner))
 
-    name = f"lamella.pack.{'columns' if right else 'rows'}.{'along' if along_inner else 'across'}"
-    return cast(SSAValue, b.call(shared.use(name, make), [*map(b.number, operands)], i32))
+    name = f"lamella.{kind.name}.{'columns' if right else 'rows'}.{'along' if along_inner else 'across'}"
+    return b.call(shared.use(name, make), [*map(b.number, operands)], kind.result)
 
 
 def finish(b: FunctionBuilder, name: str, result: SSAValue | None = None) -> llvm.FuncOp:

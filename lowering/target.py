@@ -3,7 +3,7 @@
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -43,7 +43,7 @@ class CpuTarget:
     @property
     def has_blocks(self) -> bool:
         """Whether products of f32 in blocks of ours are faster than ATen's library."""
-        return self.has_amx or self.vector_bits > max(self.blas_bits, 256)
+        return self.has_amx or self.vector_bits > self.blas_bits
 
     @property
     def has_pairs(self) -> bool:
@@ -116,36 +116,24 @@ TILE_PERMISSION = (158, 0x1023, 18)
 
 _X86 = "x86_64-unknown-linux-gnu"
 
+_AMX = CpuTarget(
+    "amx",
+    _X86,
+    "sapphirerapids",
+    "",
+    512,
+    has_fma=True,
+    has_f16c=True,
+    has_avx512=True,
+    has_avx512_bf16=True,
+    has_avx512_vbmi=True,
+    has_avx512_vnni=True,
+    has_amx=True,
+)
 _NAMED = {
     "avx512": CpuTarget("avx512", _X86, "x86-64-v4", "", 512, has_fma=True, has_f16c=True, has_avx512=True),
-    "amx": CpuTarget(
-        "amx",
-        _X86,
-        "sapphirerapids",
-        "",
-        512,
-        has_fma=True,
-        has_f16c=True,
-        has_avx512=True,
-        has_avx512_bf16=True,
-        has_avx512_vbmi=True,
-        has_avx512_vnni=True,
-        has_amx=True,
-    ),
-    "zen4": CpuTarget(
-        "zen4",
-        _X86,
-        "znver4",
-        "",
-        512,
-        has_fma=True,
-        has_f16c=True,
-        has_avx512=True,
-        has_avx512_bf16=True,
-        has_avx512_vbmi=True,
-        has_avx512_vnni=True,
-        blas_bits=256,
-    ),
+    "amx": _AMX,
+    "zen4": replace(_AMX, name="zen4", cpu="znver4", has_amx=False, blas_bits=256),
     "avx2": CpuTarget("avx2", _X86, "x86-64-v3", "", 256, has_fma=True, has_f16c=True),
     "baseline": CpuTarget("baseline", _X86, "x86-64", "", 128),
     "neon": CpuTarget("neon", "aarch64-unknown-linux-gnu", "generic", "+neon", 128, has_fma=True, has_f16c=True),

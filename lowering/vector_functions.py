@@ -20,10 +20,8 @@ from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import SSAValue
 
 from ..dialects.llvm_ext import PTR
-from ..dialects.tensor import TensorType
 from .kernel_transpose import transpose_block
 from .llvm_builder import FunctionBuilder, Num, Shared, vector
-from .memory_to_llvm import Element, Memory
 from .split_functions import LANES, Reading, finish
 
 INNER = 256
@@ -42,6 +40,7 @@ PITCH = INNER + LANES
 """Elements from a packed row to the next: rows of a power of two of bytes are in the same places of the L1 cache."""
 
 UNROLL = 4
+"""Points of the inner dim that are written out one after the other."""
 
 CHAIN = 128
 """Products that are added one after the other. A sum's error grows with their number, and MKL's are about as many."""
@@ -55,8 +54,9 @@ def packed_bytes(width: int) -> int:
 class Copying(Reading):
     """Writes a factor where tiles of vectors read it, in blocks of 16 points of its dim and of the inner one."""
 
+    name, step = "copy", LANES
+
     def run(self, start: SSAValue, lo: Num, hi: Num, first: Num, size: Num, k: Num) -> None:
-        """Write `size` points of the inner dim from `first` on. What lies behind its end is zero."""
         b, count = self.b, self.b.index_sub(hi, lo)
 
         def block(o: Num, r: Num) -> list[SSAValue]:
@@ -88,32 +88,6 @@ class Copying(Reading):
             return
         for i, v in enumerate(transpose_block(b, [self.vector(i, o, hi, r, k) for i in range(LANES)])):
             b.store(v, b.gep(place, i * step, f32), 4)
-
-
-def copy(
-    shared: Shared, b: FunctionBuilder, right: bool, along_inner: bool, operands: tuple[SSAValue, *tuple[Num, ...]]
-) -> None:
-    """Call the function that does it for a factor in memory: from where on, how many elements a step along the dim that
-    its vectors do not lie along is, how many points of its dim there are, and of the inner one, how many of these are
-    wanted, what is asked for so many bytes ahead, and where to.
-    """
-
-    def make(name: str) -> llvm.FuncOp:
-        b = FunctionBuilder([PTR, *[i64] * 5, PTR])
-        start, step, count, inner, size, ahead, to = b.arguments
-        memory, element = Memory(b), Element.of(TensorType.get([1], "f32"))
-
-        def read(mask: SSAValue | None, o: Num, r: Num) -> SSAValue:
-            far, near = (o, r) if along_inner else (r, o)
-            pointer = b.gep(start, b.index_add(b.index_mul(far, step), near), f32)
-            memory.fetch(pointer, ahead, LANES * element.size, 2 if along_inner else 1)
-            return memory.load_lanes(element, pointer, 1, LANES, mask, None, False)
-
-        Copying(b, right, along_inner, (False, False), read).run(to, 0, count, 0, size, inner)
-        return finish(b, name)
-
-    name = f"lamella.copy.{'columns' if right else 'rows'}.{'along' if along_inner else 'across'}"
-    b.call(shared.use(name, make), [*map(b.number, operands)])
 
 
 def multiply(
