@@ -187,9 +187,11 @@ def _spread(x: Value, dims: Dims, correction: Number | None, keepdim: bool) -> t
     if not over and not number:
         y = x.to(dtype)
         return (y * 0.0) / (0.0 if correction >= 1 else 1.0), y
-    if x.dtype == "bf16" and on_cpu and over:
-        in_rows = any(x.type.strides[d] == 1 for d in over) and isinstance(n, int) and 0 < n <= 1 << _SPARE_BITS
-        variance, mean = _spread_of_rows(x, over, n, keepdim) if in_rows else _spread_in_one_pass(x, over, n, keepdim)
+    in_rows = any(x.type.strides[d] == 1 for d in over) and isinstance(n, int)
+    if on_cpu and in_rows and _ROWS.get(x.dtype, n + 1) <= n <= 1 << _SPARE_BITS:
+        variance, mean = _spread_of_rows(x, over, n, keepdim)
+    elif on_cpu and over and x.dtype == "bf16":
+        variance, mean = _spread_in_one_pass(x, over, n, keepdim)
     else:
         variance, mean = x.to(dtype).var_mean(over, keepdim=keepdim)
     mean = mean if n == 1 else moving_mean(variance, mean)
@@ -212,20 +214,39 @@ def moving_mean(variance: Value, mean: Value) -> Value:
 _SPARE_BITS = 16
 """Of f32's mantissa beyond bf16's: numbers of bf16 are exact in f32 when divided by so large a power of two."""
 
+_ROWS = {"bf16": 1, "f32": 128}
+"""How long a row is that two passes take less time for than Welford's in f64."""
+
 
 def _spread_of_rows(x: Value, over: Sequence[int], n: int, keepdim: bool) -> tuple[Value, Value]:
-    """Biased variance and mean in f64, computed in f32: what is squared is as large as the mean size makes it, so that
-    no sum of at most 2^16 numbers leaves f32, nor is lost. A row is read again from the cache.
+    """Biased variance and mean of bf16 or f32 in f64, in two passes: a row is read again from the cache.
+
+    The mean is a sum in f64, of bf16 in f32. Squares, in f32, are of what is apart from the mean as f32 has it, for
+    which they are mended. The largest number makes them as large as they are, so that no sum of at most 2^16 leaves
+    f32, nor is lost.
     """
-    kept = [d for d in range(x.rank) if d not in over]
-    parts = x.to("f32") * 2.0**-_SPARE_BITS
-    mean, size = parts.reduce("sum", over) / float(n), parts.abs().reduce("sum", over) / float(n)
-    scale = (size.full(2.0**10) / size).minimum(2.0**127)
-    apart = (parts - mean.keep(x, kept)) * scale.keep(x, kept)
-    scale = scale.to("f64") * 2.0**-_SPARE_BITS
-    variance = (apart * apart).reduce("sum", over).to("f64") / float(n) / (scale * scale)
-    mean = (mean * 2.0**_SPARE_BITS).to("f64")
+    kept, spare = [d for d in range(x.rank) if d not in over], _SPARE_BITS if x.dtype == "bf16" else 0
+    parts = x.to("f32") * 2.0**-spare if spare else x
+    mean = parts.to("f32" if spare else "f64").reduce("sum", over) / float(n)
+    size, near, mean = _largest(parts, over), mean.to("f32"), mean.to("f64")
+    scale = _power_of_two((size.full(2.0**10) / size).minimum(2.0**127))
+    apart = (parts - near.keep(x, kept)) * scale.keep(x, kept)
+    off, scale = near.to("f64") - mean, scale.to("f64")
+    variance = (apart * apart).reduce("sum", over).to("f64") / float(n) / (scale * scale) - off * off
+    variance, mean = variance.maximum(0.0) * 4.0**spare, mean * 2.0**spare
     return (variance.keep(x, kept), mean.keep(x, kept)) if keepdim else (variance, mean)
+
+
+def _largest(x: Value, over: Sequence[int]) -> Value:
+    """The largest magnitude in f32, or NaN: their bits are in order as integers, which takes one instruction."""
+    bits = x.abs().bitcast(x.type.with_(dtype="i32")).reduce("max", over)
+    return bits.bitcast(bits.type.with_(dtype="f32"))
+
+
+def _power_of_two(x: Value) -> Value:
+    """That below a positive f32, which to multiply by does not round."""
+    bits = x.bitcast(x.type.with_(dtype="i32")) & 0x7F800000
+    return bits.bitcast(x.type)
 
 
 def _spread_in_one_pass(x: Value, over: Sequence[int], n: Any, keepdim: bool) -> tuple[Value, Value]:

@@ -146,15 +146,24 @@ func.func @pdist_backward(%g: !sym.t<[10], f32>, %x: !sym.t<[5, 2], f32>, %f: !s
   func.return %r : !sym.t<[5, 2], f32>
 }
 
-// In f32, of numbers as large as the mean size says; sums of f64 in one pass where more than 2^16 might leave f32, and of
-// columns, which are not read twice.
+// In f32, of numbers as large as the largest one says; sums of f64 in one pass where more than 2^16 might leave f32, and
+// of columns, which are not read twice.
 // CHECK-LABEL: func.func @var_of_bf16(
 // CHECK: [[P:%\w+]] = prims.mul {{.*}} : !sym.t<[4, 96], f32>
 // CHECK: prims.reduce [[P]] {kind = sum, dims = [1]}
 // CHECK: [[S:%\w+]] = prims.abs [[P]]
-// CHECK: prims.reduce [[S]] {kind = sum, dims = [1]}
+// CHECK: [[I:%\w+]] = prims.bitcast [[S]] : !sym.t<[4, 96], f32> -> !sym.t<[4, 96], i32>
+// CHECK: prims.reduce [[I]] {kind = max, dims = [1]}
 // CHECK: prims.minimum {{.*}} : !sym.t<[4], f32>
 // CHECK: prims.sub [[P]], {{%\w+}} : !sym.t<[4, 96], f32>
+// CHECK-NOT: prims.var_mean
+// CHECK: func.return
+// Of f32 the mean is a sum in f64, squares are f32.
+// CHECK-LABEL: func.func @var_of_long_rows(
+// CHECK: [[W:%\w+]] = prims.convert %x : !sym.t<[4, 128], f32> -> !sym.t<[4, 128], f64>
+// CHECK: prims.reduce [[W]] {kind = sum, dims = [1]}
+// CHECK: prims.sub %x, {{%\w+}} : !sym.t<[4, 128], f32>
+// CHECK: prims.reduce {{.*}} {kind = sum, dims = [1]} : !sym.t<[4, 128], f32>
 // CHECK-NOT: prims.var_mean
 // CHECK: func.return
 // CHECK-LABEL: func.func @var_of_many_bf16(
@@ -173,6 +182,10 @@ func.func @pdist_backward(%g: !sym.t<[10], f32>, %x: !sym.t<[5, 2], f32>, %f: !s
 func.func @var_of_bf16(%x: !sym.t<[4, 96], bf16>) -> !sym.t<[4], bf16> {
   %r = aten.var.correction(%x, [1], correction = 1) : (!sym.t<[4, 96], bf16>) -> !sym.t<[4], bf16>
   func.return %r : !sym.t<[4], bf16>
+}
+func.func @var_of_long_rows(%x: !sym.t<[4, 128], f32>) -> !sym.t<[4], f32> {
+  %r = aten.var.correction(%x, [1], correction = 1) : (!sym.t<[4, 128], f32>) -> !sym.t<[4], f32>
+  func.return %r : !sym.t<[4], f32>
 }
 func.func @var_of_many_bf16(%x: !sym.t<[4, 65537], bf16>) -> !sym.t<[4], bf16> {
   %r = aten.var.correction(%x, [1], correction = 1) : (!sym.t<[4, 65537], bf16>) -> !sym.t<[4], bf16>

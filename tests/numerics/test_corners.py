@@ -210,6 +210,38 @@ def test_spread_of_large_bf16(f: Callable[..., Any]) -> None:
         torch.testing.assert_close(compiled(lambda x: f(x, 1))(y), f(y, 1))
 
 
+@pytest.mark.parametrize("size", [3e-39, 1e-30, 1.0, 1e19, 3e35])
+def test_spread_of_long_rows(size: float) -> None:
+    """Squares of all sizes; rows that are one number, whose numbers are next to each other, far from 0, or of many sizes,
+    and rows with one that is infinite or none.
+    """
+    generator = torch.Generator().manual_seed(0)
+    numbers = torch.randn(8, 384, generator=generator, dtype=torch.float64)
+    near = 1 + torch.randint(0, 2, (8, 384), generator=generator) * 2.0**-23
+    rows = [
+        numbers,
+        numbers[:, :1].expand(8, 384),
+        near,
+        numbers + 300,
+        numbers * 1e-4 + 300,
+        (numbers * 6).exp() / 1e7,
+    ]
+    x = (torch.cat([*rows, torch.zeros(3, 384)]) * size).float()
+    x[-1, 5], x[-2, 9] = math.inf, math.nan
+
+    def f(x: Tensor) -> tuple[Tensor, ...]:
+        return *torch.var_mean(x, 1), x.std(1, correction=0)
+
+    exact = f(x.double())
+    for a, b, r in zip(compiled(f)(x), f(x), exact, strict=True):
+        torch.testing.assert_close(a.isnan(), b.isnan() | exact[0].isnan())
+        small, here = torch.finfo(torch.float32).smallest_normal, ~a.isnan()
+        error = ((a.double() - r).abs() / r.abs().clamp(small, torch.finfo(torch.float32).max))[
+            here & r.float().isfinite()
+        ]
+        assert error.max() < 2.5e-7
+
+
 @pytest.mark.parametrize("dim", [0, 1])
 @pytest.mark.parametrize("size", [3e-39, 1e-30, 1.0, 1e19, 3e35])
 def test_spread_of_rows_and_columns_of_bf16(size: float, dim: int) -> None:
