@@ -1,6 +1,7 @@
 // RUN: lamella-opt %s -p 'aten-fuse-attention,aten-canonicalize' | filecheck %s
 // RUN: lamella-opt %s -p 'aten-fuse-attention{target=avx512}' | filecheck %s --check-prefix=OURS
 // RUN: lamella-opt %s -p 'aten-fuse-attention{target=avx512 gpu=sm_90}' | filecheck %s --check-prefix=TORCH
+// RUN: lamella-opt %s -p 'aten-fuse-attention{target=zen4}' | filecheck %s --check-prefix=VECTORS
 
 // CHECK: lamella.decisions = ["attention written out
 // CHECK-LABEL: func.func @batched(
@@ -20,6 +21,12 @@
 // OURS-NEXT: aten.bmm({{.*}}, %v) {lamella.product = "generated"}
 // OURS-LABEL: func.func @heads(
 // OURS: aten._scaled_dot_product_flash_attention_for_cpu(
+// Products of bf16 stay apart where vectors multiply it.
+// VECTORS-LABEL: func.func @heads(
+// VECTORS: aten.bmm(
+// VECTORS: aten._softmax(
+// VECTORS: aten.bmm(
+// VECTORS: func.return
 // OURS-LABEL: func.func @read(
 // OURS-NOT: generated
 func.func @batched(%q: !sym.t<[64, 256, 16], f32>, %k: !sym.t<[64, 16, 256], f32, strides=[4096, 1, 16]>, %v: !sym.t<[64, 256, 16], f32>) -> !sym.t<[64, 256, 16], f32> {
