@@ -110,12 +110,13 @@ def mm(call: Call, x: Value, matrix: Value) -> Any:
 def addmm(call: Call, bias: Value, x: Value, matrix: Value, beta: Number, alpha: Number) -> Any:
     if is_computed(call):
         return _with_bias(call, product(call, x, matrix), bias, beta, alpha)
-    plain = x.rank == 2 and x.dtype == bias.dtype == "f32" and alpha == beta == 1
+    on_its_own = x.dtype == "f32" or (x.dtype == "bf16" and x.type.device == "cpu")
+    plain = x.rank == 2 and x.dtype == bias.dtype and on_its_own and alpha == beta == 1
     if not plain or not read_by_kernels(call.op.results[0]):
         return NotImplemented
     # ATen writes the bias first and adds the product to it: a pass over the result that BLAS alone does not make. What
-    # CUDA's library adds it in is slower. (In f16 and bf16 the product would be rounded before the bias is added.)
-    return _with_bias(call, _called(call, x, matrix), bias, 1, 1)
+    # CUDA's library adds it in is slower, of f32. Of halves the product is rounded, and not its sum with the bias.
+    return _with_bias(call, _called(call, x, matrix).opmath(), bias, 1, 1)
 
 
 @rule("aten.addbmm", costly=True, of=is_number)
