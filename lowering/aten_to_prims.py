@@ -59,6 +59,8 @@ class AtenToPrims(ModulePass):
     """Leave to ATen, which sorts them, updates of a GPU's tensors where data says whose order changes the result; and
     operators for which it raises then.
     """
+    numerics: Literal["fast", "eager"] = "fast"
+    """"eager" leaves to ATen what would be rounded elsewhere."""
     halves: bool = False
     """The GPU adds f16 and bf16 in memory at once (from compute capability 90 on): where data says whose elements are
     summed, and eager rounds after each sum, so do kernels there.
@@ -72,7 +74,7 @@ class AtenToPrims(ModulePass):
             self._lower(body, hints)
 
     def _lower(self, body: Region, hints: Mapping[str, int]) -> None:
-        b = Builder(hints, self.halves)
+        b = Builder(hints, self.halves, self.numerics == "eager")
         devices = _devices(body.block)
         pairs = Pairs(b, lambda op, values: b.ops.append(remake(op, values)), self._is_refused)
         counts = self.statistics

@@ -108,7 +108,7 @@ def reason_to_generate(call: AttentionCall, target: CpuTarget, size: Callable[[D
     if call.dtype == "bf16" and target.has_amx:
         whole = all(cast(int, n) % SIDE == 0 for n in (call.keys, call.size))
         return "matrix units multiply, and blocks of scores stay in a cache" if whole else None
-    if call.dtype == "bf16" and target.has_avx512_bf16:
+    if call.dtype == "bf16" and target.has_bf16_vectors:
         return "blocks of scores stay in a cache, in f32" if size(call.keys) <= MOST_KEYS else None
     if call.dtype != "f32":
         return None

@@ -110,12 +110,12 @@ def mm(call: Call, x: Value, matrix: Value) -> Any:
 def addmm(call: Call, bias: Value, x: Value, matrix: Value, beta: Number, alpha: Number) -> Any:
     if is_computed(call):
         return _with_bias(call, product(call, x, matrix), bias, beta, alpha)
-    on_its_own = x.dtype == "f32" or (x.dtype == "bf16" and x.type.device == "cpu")
+    on_its_own = x.dtype == "f32" or (x.dtype == "bf16" and x.type.device == "cpu" and not call.b.rounds)
     plain = x.rank == 2 and x.dtype == bias.dtype and on_its_own and alpha == beta == 1
     if not plain or not read_by_kernels(call.op.results[0]):
         return NotImplemented
     # ATen writes the bias first and adds the product to it: a pass over the result that BLAS alone does not make. What
-    # CUDA's library adds it in is slower, of f32. Of halves the product is rounded, and not its sum with the bias.
+    # CUDA's library adds it in is slower, of f32. Of bf16 the product is rounded, and not its sum with the bias.
     return _with_bias(call, _called(call, x, matrix).opmath(), bias, 1, 1)
 
 

@@ -215,15 +215,14 @@ _SPARE_BITS = 16
 """Of f32's mantissa beyond bf16's: numbers of bf16 are exact in f32 when divided by so large a power of two."""
 
 _ROWS = {"bf16": 1, "f32": 128}
-"""How long a row is that two passes take less time for than Welford's in f64."""
+"""From how many numbers on rows take two passes: Welford's in f64 is faster for shorter ones of f32."""
 
 
 def _spread_of_rows(x: Value, over: Sequence[int], n: int, keepdim: bool) -> tuple[Value, Value]:
     """Biased variance and mean of bf16 or f32 in f64, in two passes: a row is read again from the cache.
 
     The mean is a sum in f64, of bf16 in f32. Squares, in f32, are of what is apart from the mean as f32 has it, for
-    which they are mended. The largest number makes them as large as they are, so that no sum of at most 2^16 leaves
-    f32, nor is lost.
+    which they are mended; they are scaled by the largest number, so that no sum of at most 2^16 leaves f32, or is lost.
     """
     kept, spare = [d for d in range(x.rank) if d not in over], _SPARE_BITS if x.dtype == "bf16" else 0
     parts = x.to("f32") * 2.0**-spare if spare else x

@@ -30,6 +30,7 @@ def pipeline(
     contract = str(numerics != "eager" and not options.deterministic).lower()
     deterministic = " deterministic=true" if options.deterministic else ""
     told = deterministic + (" profile=true" if options.profile else "")
+    rounds = " numerics=eager" if numerics == "eager" else ""
     halves = " halves=true" if gpu and gpu.sm >= 90 else ""
     whole = " parts=false" if invariant else ""
     alike = " invariant=true" if invariant else ""
@@ -55,7 +56,7 @@ def pipeline(
             f"aten-choose-products{{choose={products} target={cpu_name(options)}{device}}}",
             *(["aten-pad-products"] if gpu else []),
             f"aten-outline{{reuse={gpu.reuse}}}" if gpu else "aten-outline",
-            f"aten-to-prims{{random={options.random}{deterministic}{halves}}}",
+            f"aten-to-prims{{random={options.random}{rounds}{deterministic}{halves}}}",
             f"prims-canonicalize{{numerics={numerics}}}",
             "prims-to-loop",
             f"loop-fuse{{{gpu.machine if gpu else target.machine}{whole}}}",

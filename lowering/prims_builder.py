@@ -28,12 +28,14 @@ Operand: TypeAlias = "Value | Number"
 class Builder(SizeHints):
     """Appends prims to `ops`, all at `location`. Constants are made once."""
 
-    __slots__ = ("_constants", "floats", "halves", "location", "ops")
+    __slots__ = ("_constants", "floats", "halves", "location", "ops", "rounds")
 
-    def __init__(self, hints: Mapping[str, int] | None = None, halves: bool = False) -> None:
+    def __init__(self, hints: Mapping[str, int] | None = None, halves: bool = False, rounds: bool = False) -> None:
         super().__init__(hints or {})
         self.halves = halves
         """Whether GPUs add f16 and bf16 in memory at once."""
+        self.rounds = rounds
+        """Whether f16 and bf16 are rounded where eager does, and nowhere else."""
         self.ops: list[Operation] = []
         self.location: LocationAttr | None = None
         self.floats: dict[tuple[sympy.Symbol, str], Value] = {}

@@ -46,6 +46,11 @@ class CpuTarget:
         return self.has_amx or self.vector_bits > self.blas_bits
 
     @property
+    def has_bf16_vectors(self) -> bool:
+        """Whether ATen's library multiplies bf16 by vectors: there are instructions, and no matrix units."""
+        return self.has_avx512_bf16 and not self.has_amx
+
+    @property
     def has_pairs(self) -> bool:
         """Whether an instruction multiplies pairs of 16 bits and adds the two."""
         return self.triple.startswith("x86_64")

@@ -1,4 +1,5 @@
 // RUN: lamella-opt %s --split-input-file -p 'aten-to-prims' | filecheck %s
+// RUN: lamella-opt %s --split-input-file -p 'aten-to-prims{numerics=eager}' | filecheck %s --check-prefix=EAGER
 
 // A product without the mark is a call; with it, a sum in the dtype of computation.
 
@@ -39,6 +40,9 @@ func.func @main(%b: !sym.t<[64], f32>, %x: !sym.t<[8, 32], f32>, %w: !sym.t<[32,
 // CHECK:      aten.addmm({{.*}}) : {{.*}} -> !sym.t<[8, 64], f16>
 // CHECK:      aten.addmm({{.*}}) : {{.*}} -> !sym.t<[8, 64], bf16>
 // CHECK:      func.return
+// EAGER: aten.addmm({{.*}}) : {{.*}} -> !sym.t<[8, 64], bf16>
+// EAGER: aten.addmm({{.*}}) : {{.*}} -> !sym.t<[8, 64], f16>
+// EAGER: aten.addmm({{.*}}) : {{.*}} -> !sym.t<[8, 64], bf16>
 func.func @main(%b: !sym.t<[64], bf16>, %x: !sym.t<[8, 32], bf16>, %w: !sym.t<[32, 64], bf16>, %c: !sym.t<[64], f16>, %y: !sym.t<[8, 32], f16>, %v: !sym.t<[32, 64], f16>) -> (!sym.t<[8, 64], bf16>, !sym.t<[8, 64], f16>, !sym.t<[8, 64], bf16>) {
   %0 = aten.addmm(%b, %x, %w) : (!sym.t<[64], bf16>, !sym.t<[8, 32], bf16>, !sym.t<[32, 64], bf16>) -> !sym.t<[8, 64], bf16>
   %1 = aten.relu(%0) : (!sym.t<[8, 64], bf16>) -> !sym.t<[8, 64], bf16>

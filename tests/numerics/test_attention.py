@@ -347,7 +347,7 @@ def test_attention_that_is_written_out(monkeypatch: pytest.MonkeyPatch, kind: st
     target = CpuTarget.host()
     # matrix units take whole blocks of keys, and products by vectors that multiply bf16 are faster than a kernel in f32
     library = dtype is torch.bfloat16 and target.multiplies("bf16")
-    apart = library and target.has_avx512_bf16 and not target.has_amx
+    apart = library and target.has_bf16_vectors
     assert fused_calls(graph) == (library and not apart)
     assert ("attention written out" in str(graph)) != apart
 
