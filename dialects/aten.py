@@ -217,7 +217,8 @@ def _fill(a: Argument, template: Value, operands: Iterator[SSAValue]) -> Value:
     if template is HOLE:
         return next(operands)
     if type(template) is tuple:
-        return tuple(_fill_element(t, operands) for t in template)
+        filled = tuple(_fill_element(t, operands) for t in template)
+        return filled * (a.size if a.size and len(filled) == 1 else 1)  # one number for all places, as torch has it
     if a.size is not None and template is not None:
         return (template,) * a.size
     return template

@@ -46,6 +46,24 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
             torch.randn(5, dtype=torch.bfloat16),
         ),
     ),
+    # one number in a list stands for all dims, as one without a list does
+    "mean of windows of one number": (lambda x: torch.ops.aten.avg_pool2d(x, [3], [2], [1]), (torch.randn(1, 2, 8, 8),)),
+    "mean of windows, one number of three": (
+        lambda x: torch.nn.functional.avg_pool3d(x, [2], [1], [0]),
+        (torch.randn(2, 4, 5, 6),),
+    ),
+    "largest of windows of one number": (
+        lambda x: torch.nn.functional.max_pool2d(x, [3], [2], [1], return_indices=True),
+        (torch.randn(1, 2, 8, 8),),
+    ),
+    "derivative of means of windows of one number": (
+        lambda x: torch.nn.functional.avg_pool2d(x, [3], [2], [1], count_include_pad=False),
+        (torch.randn(1, 2, 8, 8, requires_grad=True),),
+    ),
+    "convolution by lists of one number": (
+        lambda x, w: torch.nn.functional.conv2d(x, w, None, [2], [1], [1], 4),
+        (torch.randn(1, 4, 8, 8), torch.randn(4, 1, 3, 3)),
+    ),
     # without elements there is nothing to read, though the index is known
     "unfold of an empty batch": (lambda x: -torch.nn.functional.unfold(-x, (2, 2)), (torch.zeros(0, 1, 5, 5),)),
     "repeat of nothing": (lambda x: -(-x).repeat(2, 0, 3), (torch.randn(2, 3),)),
