@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 import sympy
 import torch
 from xdsl.dialects.builtin import NoneType
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from ..dialects import prims
 from ..dialects.aten import AtenOp
@@ -228,7 +228,14 @@ def decompose(b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> 
             continue
         assert isinstance(value, Value), f"{op.name}: no value for a result"
         finished.append(finish(value, cast(TensorType, r.type), new, entry.alias))
+        if finished[-1].type != r.type and not _is_known(r.type):
+            b.rewind(mark, constants)  # whether its elements overlap only ATen sees, which does not write to such memory
+            return None
     return finished
+
+
+def _is_known(t: Attribute) -> bool:
+    return isinstance(t, TensorType) and all(isinstance(d, int) for d in (*t.shape, *t.strides))
 
 
 def is_like(op: AtenOp) -> bool:

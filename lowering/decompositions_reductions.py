@@ -200,7 +200,7 @@ def _spread(x: Value, dims: Dims, correction: Number | None, keepdim: bool) -> t
     if isinstance(n, int) and not number:
         left = n - correction if n > correction else 0
         return variance * (n / left if left else math.inf), mean
-    left = variance.full(n - cast(Any, correction))
+    left = variance.full(n) - correction if isinstance(correction, float) else variance.full(n - cast(Any, correction))
     return variance * variance.full(n) / (left > 0.0).where(left, 0.0), mean
 
 

@@ -42,3 +42,12 @@ func.func @size_of_slice(%x: !sym.t<[8], f32>, %n: !sym.t<[], i64>) -> !sym.t<[u
   %r = aten.slice.Tensor(%x, 0, none, u0) : (!sym.t<[8], f32>) -> !sym.t<[u1], f32>
   func.return %r : !sym.t<[u1], f32>
 }
+
+// Whether rows of that stride overlap only the memory says.
+// CHECK-LABEL: func.func @symbolic_stride(
+// CHECK: [[R:%\w+]] = aten.slice_scatter(%x, %y, end = 8)
+// CHECK-NEXT: func.return [[R]] : !sym.t<[8, s1], f32, strides=[s0, 1]>
+func.func @symbolic_stride(%n: !sym.int<s0>, %x: !sym.t<[8, s1], f32, strides=[s0, 1]>, %y: !sym.t<[8, s1], f32>) -> !sym.t<[8, s1], f32, strides=[s0, 1]> {
+  %r = aten.slice_scatter(%x, %y, end = 8) : (!sym.t<[8, s1], f32, strides=[s0, 1]>, !sym.t<[8, s1], f32>) -> !sym.t<[8, s1], f32, strides=[s0, 1]>
+  func.return %r : !sym.t<[8, s1], f32, strides=[s0, 1]>
+}

@@ -25,6 +25,14 @@ func.func @avg_pool(%x: !sym.t<[1, 2, 8, 8], f32>) -> !sym.t<[1, 2, 4, 4], f32> 
   func.return %r : !sym.t<[1, 2, 4, 4], f32>
 }
 
+// A list of one number is for all dims.
+// CHECK-LABEL: func.func @avg_pool_of_one_number(
+// CHECK-NEXT: [[V0:%\w+]] = prims.gather %x[] {index = [d0, d1, 2*d2 + d4, 2*d3 + d5]} : !sym.t<[1, 2, 8, 8], f32> -> !sym.t<[1, 2, 4, 4, 2, 2], f32>
+func.func @avg_pool_of_one_number(%x: !sym.t<[1, 2, 8, 8], f32>) -> !sym.t<[1, 2, 4, 4], f32> {
+  %r = aten.avg_pool2d(%x, [2], [2]) : (!sym.t<[1, 2, 8, 8], f32>) -> !sym.t<[1, 2, 4, 4], f32>
+  func.return %r : !sym.t<[1, 2, 4, 4], f32>
+}
+
 // CHECK-LABEL: func.func @adaptive(
 // CHECK-NEXT: [[V0:%\w+]] = prims.reshape %x : !sym.t<[s0, 2, s1, s1], f32> -> !sym.t<[s0, 2, 1, s1, 1, s1], f32>
 // CHECK-NEXT: [[V1:%\w+]] = prims.reduce [[V0]] {kind = sum, dims = [3, 5]} : !sym.t<[s0, 2, 1, s1, 1, s1], f32> -> !sym.t<[s0, 2, 1, 1], f32>

@@ -255,6 +255,27 @@ def test_strides_that_overlap() -> None:
     assert made.stride() == (0, 1)
 
 
+def test_symbolic_strides_that_are_kept() -> None:
+    """Of memory with more between rows than their elements, which sizes do not say."""
+
+    def written(x: torch.Tensor) -> torch.Tensor:
+        y = torch.empty_strided(x.size(), x.stride())
+        y[:] = x + x
+        return y
+
+    torch._dynamo.reset()
+    x = torch.randn(16, 16)[:, :8]
+    made = torch.compile(written, backend="lamella", options={"cache": False}, dynamic=True)(x)
+    assert made.stride() == (16, 1)
+    torch.testing.assert_close(made, written(x))
+
+
+@pytest.mark.parametrize("correction", [0.5, 1.3, 9.5])
+def test_variance_with_a_part_of_a_number_fewer(correction: float) -> None:
+    """Of as many numbers as are known when it runs; 0 is left of 9, by which 0 or more is infinite."""
+    check_call(lambda x: torch.var(x, -1, correction=correction), (torch.randn(2, 9),), mode="dynamic")
+
+
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("strides", [(7, 3, 2, 1), (1, 1, 1, 1), (20, 5, 1, 1), (3, 1, 12, 4)], ids=str)
 def test_values_between_have_a_place_for_each_element(strides: tuple[int, ...], dynamic: bool) -> None:
