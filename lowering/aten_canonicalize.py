@@ -88,7 +88,7 @@ def introduces_sizes(op: AtenOp) -> bool:
 def _unbacked(types: Iterable[Attribute]) -> set[sympy.Symbol]:
     """The symbols in types whose value is read from data."""
     dims = chain.from_iterable(
-        t.shape if isinstance(t, TensorType) else (t.expr,) if isinstance(t, SymType) else () for t in types
+        (*t.shape, *t.strides) if isinstance(t, TensorType) else (t.expr,) if isinstance(t, SymType) else () for t in types
     )
     return {s for d in dims for s in expr.symbols(d) if symbol_kind(s.name) in FOUND}
 

@@ -270,6 +270,27 @@ def test_symbolic_strides_that_are_kept() -> None:
     torch.testing.assert_close(made, written(x))
 
 
+@torch.library.custom_op("lamella_test::row_apart", mutates_args=())
+def row_apart(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided((1,), (int(x.item()),))
+
+
+@row_apart.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided((1,), (torch.library.get_ctx().new_dynamic_size(),))
+
+
+@torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True)
+def test_a_number_that_only_a_stride_says() -> None:
+    """Of a result that nobody else reads."""
+    torch._dynamo.reset()
+    options = {"cache": False, "strict": True}
+    compiled = torch.compile(
+        lambda x: torch.ones(row_apart(x).stride(0)), backend="lamella", fullgraph=True, options=options
+    )
+    assert compiled(torch.tensor([3])).tolist() == [1, 1, 1]
+
+
 @pytest.mark.parametrize("correction", [0.5, 1.3, 9.5])
 def test_variance_with_a_part_of_a_number_fewer(correction: float) -> None:
     """Of as many numbers as are known when it runs; 0 is left of 9, by which 0 or more is infinite."""
