@@ -22,7 +22,7 @@ from .direct import DirectGraph
 from .donated import keeps_graph
 from .outputs import Output, OutputRecipe
 from .overlap import unless_overlapping
-from .torch_compat import BypassCache, OutputCode, autocast_enabled, is_marked, real_tensors
+from .torch_compat import BypassCache, OutputCode, autocast_enabled, is_marked, saved_tensors
 from .torch_state import outside_analysis
 
 
@@ -132,7 +132,7 @@ class CompiledGraph(OutputCode):
         state = {name: value for name, value in self.__dict__.items() if name != "call"}
         if any(t.device.type != "cpu" for t in self.constants):
             # Pickling them copies them to the CPU, as fake tensors while AOTAutograd has its modes on.
-            with real_tensors():
+            with saved_tensors():
                 torch.save(self.constants, file := io.BytesIO())
             state["constants"] = file.getvalue()
         return state
@@ -141,7 +141,7 @@ class CompiledGraph(OutputCode):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if isinstance(self.constants, bytes):
-            with real_tensors():
+            with saved_tensors():
                 self.constants = torch.load(io.BytesIO(self.constants), weights_only=True)
         self.call = self._call()
 

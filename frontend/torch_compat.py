@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from types import CodeType
@@ -29,7 +29,7 @@ from torch._functorch._aot_autograd.descriptors import (
 from torch._functorch._aot_autograd.schemas import OutputType as _OutputType
 from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler as CacheableCompiler
 from torch._functorch.aot_autograd import aot_module_simplified
-from torch._guards import TracingContext
+from torch._guards import TracingContext, tracing
 from torch._higher_order_ops.effects import with_effects
 from torch._inductor.codecache import FxGraphHashDetails
 from torch._inductor.output_code import OutputCode
@@ -256,6 +256,13 @@ def undisabled(name: str, scope: dict[str, Any]) -> Any:
 def real_tensors() -> AbstractContextManager[Any]:
     """A context without the fake-tensor and other modes that are on while AOTAutograd calls a compiler."""
     return _disable_current_modes()
+
+
+@contextmanager
+def saved_tensors() -> Iterator[None]:
+    """A context to write tensors or read them: while torch traces, `torch.load` makes tensors without memory."""
+    with real_tensors(), tracing(None):
+        yield
 
 
 class _Bundling:

@@ -123,11 +123,14 @@ def increment(inputs: list[Any]) -> Any:
 
 
 def test_constants_on_a_device_are_stored() -> None:
-    """AOTAutograd pickles graphs while its modes are on, in which a copy to the CPU would be a fake tensor."""
+    """AOTAutograd pickles graphs while its modes are on, in which a copy to the CPU would be a fake tensor, and reads
+    them while it traces, when torch reads no numbers.
+    """
+    from torch._guards import TracingContext, tracing
     from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
     graph = CompiledGraph(increment, OutputRecipe([]), [torch.empty(3, device="meta"), torch.arange(3)])
-    with FakeTensorMode():
+    with FakeTensorMode() as mode, tracing(TracingContext(mode)):
         again = pickle.loads(pickle.dumps(graph))
     first, second = again.constants
     assert first.device.type == "meta" and first.shape == (3,) and not isinstance(first, FakeTensor)
