@@ -4,8 +4,8 @@ This file is the program of such a process (`triton_workers` starts it as a scri
 package. It drives Triton's stages itself: `triton.compile` would hash Triton's sources first, which takes longer than
 a kernel.
 
-Messages are 8 bytes of length and a pickle: a request `(text, sm, options)`, an answer `("ok", cubin, metadata)` or
-`("error", message)`.
+Messages are 8 bytes of length and a pickle: first `("loaded",)`, then for each request `(text, sm, options)` an answer
+`("ok", cubin, metadata)` or `("error", message)`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def main() -> None:
     os.dup2(2, 1)  # what Triton prints is not an answer
     requests = sys.stdin.buffer
     with suppress(ImportError):  # no Triton, or none that can be loaded: who asks is told
-        _load()  # while nothing is asked yet
+        _load()
+    send(answers, ("loaded",))
     while select.select([requests], [], [], IDLE_SECONDS)[0]:
         request = receive(requests)
         if request is None:

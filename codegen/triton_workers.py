@@ -12,9 +12,9 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import IO, Any, cast
 
 from .triton_stages import receive, send
@@ -46,8 +46,12 @@ class Answer:
     error: str = ""
 
 
+class Ended(Exception):
+    """A process has ended: its words are why, and none where it was for want of work."""
+
+
 class Worker:
-    """One process. `run` is for one thread at a time."""
+    """One process, for one thread at a time."""
 
     def __init__(self, program: Path = _PROGRAM) -> None:
         self.said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
@@ -60,13 +64,27 @@ class Worker:
             stderr=self.said,
             env=environment,
         )
+        self.loaded = False
+        """Whether it is known to have loaded Triton."""
 
     @property
     def alive(self) -> bool:
         return self.process.poll() is None
 
-    def run(self, request: Request, seconds: float) -> Answer | None:
-        """The answer; None where the process had gone for want of work."""
+    def load(self, seconds: float) -> None:
+        """Waits until it has loaded Triton. Raises Ended."""
+        if not self.loaded:
+            self._answer(None, seconds)
+            self.loaded = True
+
+    def run(self, request: Request, seconds: float) -> Answer:
+        """The answer of a process that has loaded Triton. Raises Ended."""
+        start = os.fstat(self.said.fileno()).st_size
+        answer = self._answer((request.text, request.sm, request.options), seconds)
+        return Answer(answer[1], answer[2]) if answer[0] == "ok" else Answer(error=answer[1] + self._words(start))
+
+    def _answer(self, message: Any, seconds: float) -> Any:
+        """What it sends next, after `message` if there is one."""
         process, start = self.process, os.fstat(self.said.fileno()).st_size
         late = threading.Event()
 
@@ -77,7 +95,8 @@ class Worker:
         timer = threading.Timer(seconds, stop)
         timer.start()
         try:
-            send(cast(Any, process.stdin), (request.text, request.sm, request.options))
+            if message is not None:
+                send(cast(Any, process.stdin), message)
             answer = receive(cast(Any, process.stdout))
         except (BrokenPipeError, ConnectionResetError):
             answer = None
@@ -86,13 +105,9 @@ class Worker:
         if answer is None:
             status = process.wait()
             if late.is_set():
-                return Answer(error=f"the compiler was stopped after {seconds:g} s{self._words(start)}")
-            if status == 0:
-                return None
-            return Answer(error=f"the compiler's process ended (exit status {status}){self._words(start)}")
-        if answer[0] == "ok":
-            return Answer(answer[1], answer[2])
-        return Answer(error=answer[1] + self._words(start))
+                raise Ended(f"the compiler was stopped after {seconds:g} s{self._words(start)}")
+            raise Ended(f"the compiler's process ended (exit status {status}){self._words(start)}" if status else "")
+        return answer
 
     def _words(self, start: int) -> str:
         """What the process has printed from `start` on, its last lines."""
@@ -106,6 +121,22 @@ class Worker:
         self.process.kill()
         self.process.wait()
         self.said.close()
+
+
+class _Work:
+    """Requests that processes take as they are ready for them, and the answers, as they come."""
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self.requests = requests
+        self.left = sorted(range(len(requests)), key=lambda i: requests[i].effort)
+        self.answers: SimpleQueue[tuple[int, Answer] | Exception] = SimpleQueue()
+
+    def take(self) -> int | None:
+        """The number of one that takes longest."""
+        try:
+            return self.left.pop()
+        except IndexError:
+            return None
 
 
 class Workers:
@@ -124,17 +155,21 @@ class Workers:
         seconds: float = 300,
         done: Callable[[int], None] | None = None,
     ) -> list[Answer]:
-        """The answers to `requests`, by that many processes at most; `done` is told of each as it comes, by number."""
-        if not requests:
-            return []
-        with ThreadPoolExecutor(min(processes, len(requests)), thread_name_prefix="lamella-triton") as pool:
-            order = sorted(range(len(requests)), key=lambda i: requests[i].effort, reverse=True)
-            futures = {pool.submit(self._one, requests[i], seconds): i for i in order}
-            for future in as_completed(futures):
-                if done is not None:
-                    done(futures[future])
-            answers = {i: future.result() for future, i in futures.items()}
-            return [answers[i] for i in range(len(requests))]
+        """The answers to `requests`, by that many processes at most; `done` is told of each as it comes, by number.
+
+        Processes that are still loading Triton when others are ready get no request that these can answer.
+        """
+        work, answers = _Work(requests), dict[int, Answer]()
+        for _ in range(min(processes, max(len(requests), len(self._idle))) if requests else 0):
+            threading.Thread(target=self._serve, args=(work, seconds), name="lamella-triton", daemon=True).start()
+        while len(answers) < len(requests):
+            answer = work.answers.get()
+            if isinstance(answer, Exception):
+                raise answer
+            answers[answer[0]] = answer[1]
+            if done is not None:
+                done(answer[0])
+        return [answers[i] for i in range(len(requests))]
 
     def start(self, processes: int) -> None:
         """Starts processes ahead of the work, so that they are ready when it comes."""
@@ -142,18 +177,35 @@ class Workers:
             while len(self._idle) < processes:
                 self._idle.append(self._start())
 
-    def _one(self, request: Request, seconds: float) -> Answer:
-        while True:
-            worker = self._take()
-            answer = worker.run(request, seconds)
-            if worker.alive:
-                with self._lock:
-                    self._idle.append(worker)
-            if answer is not None:
-                return answer
+    def _serve(self, work: _Work, seconds: float) -> None:
+        """Has one process answer what is left, or another where that ends."""
+        try:
+            while work.left:
+                self._serve_by(self._take(), work, seconds)
+        except Exception as error:
+            work.answers.put(error)
+
+    def _serve_by(self, worker: Worker, work: _Work, seconds: float) -> None:
+        number: int | None = None
+        try:
+            worker.load(seconds)
+            while (number := work.take()) is not None:
+                work.answers.put((number, worker.run(work.requests[number], seconds)))
+        except Ended as ended:
+            if number is None and str(ended):  # one that cannot load Triton
+                number = work.take()
+            if number is not None:
+                if str(ended):
+                    work.answers.put((number, Answer(error=str(ended))))
+                else:
+                    work.left.append(number)
+        else:
+            with self._lock:
+                self._idle.append(worker)
 
     def _take(self) -> Worker:
         with self._lock:
+            self._idle.sort(key=lambda worker: worker.loaded)
             while self._idle:
                 worker = self._idle.pop()
                 if worker.alive:

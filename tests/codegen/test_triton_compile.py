@@ -155,15 +155,17 @@ def test_process_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     class Second(threading.Timer):
         def run(self) -> None:
-            while not mark.exists():
+            while not mark.exists() and not self.finished.is_set():
                 time.sleep(0.01)
-            self.function()
+            if not self.finished.is_set():
+                self.function()
 
     monkeypatch.setattr(threading, "Timer", Second)
     text = f"""
         import time
         from pathlib import Path
-        from triton_stages import receive
+        from triton_stages import receive, send
+        send(sys.stdout.buffer, ("loaded",))
         receive(sys.stdin.buffer)
         print("here", file=sys.stderr, flush=True)
         Path({str(mark)!r}).touch()
@@ -184,11 +186,40 @@ def test_process_that_went_is_replaced(tmp_path: Path) -> None:
         if not Path({str(mark)!r}).exists():
             Path({str(mark)!r}).touch()
             sys.exit(0)
+        send(sys.stdout.buffer, ("loaded",))
         while (request := receive(sys.stdin.buffer)) is not None:
             send(sys.stdout.buffer, ("ok", b"code", {{}}))
         """
     workers = Workers(lambda: Worker(script(tmp_path, textwrap.dedent(text))))
     assert workers.run([Request("", 90, {})], 1) == [Answer(b"code", {})]
+    workers.stop()
+
+
+def test_who_is_ready_goes_first(tmp_path: Path) -> None:
+    """Of two processes one never gets to load Triton: the other answers all, and nobody waits."""
+    slow = """
+        import time
+        time.sleep(600)
+        """
+    quick = """
+        from triton_stages import receive, send
+        send(sys.stdout.buffer, ("loaded",))
+        while (request := receive(sys.stdin.buffer)) is not None:
+            send(sys.stdout.buffer, ("ok", request[0].encode(), {}))
+        """
+    made: list[Worker] = []
+
+    def start() -> Worker:
+        folder = tmp_path / str(len(made))
+        folder.mkdir()
+        made.append(Worker(script(folder, textwrap.dedent(quick if made else slow))))
+        return made[-1]
+
+    workers = Workers(start)
+    workers.start(2)
+    answers = workers.run([Request(str(i), 90, {}) for i in range(5)], 2)
+    assert [a.cubin for a in answers] == [b"0", b"1", b"2", b"3", b"4"]
+    made[0].process.kill()
     workers.stop()
 
 
