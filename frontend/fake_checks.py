@@ -151,6 +151,11 @@ def _on_cpus(check: Check) -> Check:
     return _where(lambda x: x.device.type == "cpu", check)
 
 
+def _on_gpus(check: Check) -> Check:
+    """A check of what ATen has kernels for on CPUs."""
+    return _where(lambda x: x.device.type == "cuda", check)
+
+
 _TARGET = _index("target", torch.int64, torch.uint8)
 
 _DTYPES: dict[Any, Check] = {
@@ -187,13 +192,15 @@ _DTYPES: dict[Any, Check] = {
             _aten.topk.default,
             _aten.median.default,
             _aten.median.dim,
-            _aten.max_pool2d_with_indices.default,
-            _aten.max_pool3d_with_indices.default,
             _aten.reflection_pad1d.default,
             _aten.reflection_pad2d.default,
             _aten.reflection_pad3d.default,
         ),
         _not(is_bool, "self"),
+    ),
+    **dict.fromkeys(
+        (_aten.max_pool2d_with_indices.default, _aten.max_pool3d_with_indices.default),
+        _all(_not(is_bool, "self"), _on_gpus(_not(is_integer, "self"))),
     ),
     _aten.pow.Tensor_Tensor: _not(is_bool, "self", "exponent"),
     _aten.pow.Tensor_Scalar: check_power,
@@ -224,6 +231,11 @@ _DTYPES: dict[Any, Check] = {
             _aten.floor.default,
             _aten.trunc.default,
             _aten.round.default,
+        ),
+        _not(is_bool, "self"),
+    ),
+    **dict.fromkeys(
+        (
             _aten.trace.default,
             _aten.kthvalue.default,
             _aten.nanmedian.default,
@@ -236,15 +248,11 @@ _DTYPES: dict[Any, Check] = {
         (
             _aten.lerp.Scalar,
             _aten.lerp.Tensor,
-            _aten._prelu_kernel.default,
             _aten.frac.default,
             _aten._pdist_forward.default,
             _aten.logcumsumexp.default,
-            _aten.adaptive_max_pool2d.default,
-            _aten.adaptive_max_pool3d.default,
             _aten.hardsigmoid.default,
             _aten.hardswish.default,
-            _aten.hardshrink.default,
             _aten.softplus.default,
             _aten.mish.default,
             _aten.glu.default,
@@ -254,11 +262,18 @@ _DTYPES: dict[Any, Check] = {
         ),
         _on_cpus(_not(is_integer, "self")),
     ),
-    **dict.fromkeys((_aten.im2col.default, _aten.col2im.default), _on_cpus(_not(is_integer_but_bool, "self"))),
+    **dict.fromkeys((_aten.im2col.default, _aten.col2im.default), _not(is_integer_but_bool, "self")),
     _aten.normal.Tensor_Tensor: _not(is_integer, "mean"),
     _aten.normal.Tensor_float: _not(is_integer, "mean"),
     **dict.fromkeys(
-        (_aten.gelu.default, _aten.rrelu_with_noise_functional.default),
+        (
+            _aten.gelu.default,
+            _aten.rrelu_with_noise_functional.default,
+            _aten._prelu_kernel.default,
+            _aten.adaptive_max_pool2d.default,
+            _aten.adaptive_max_pool3d.default,
+            _aten.hardshrink.default,
+        ),
         _not(is_integer, "self"),
     ),
     **dict.fromkeys((_aten.bernoulli.p, _aten.native_dropout.default), check_probability),
@@ -292,7 +307,10 @@ _DTYPES: dict[Any, Check] = {
     ),
     _aten.gcd.default: _not(is_not_integer, "self"),
     _aten.lcm.default: _not(is_not_integer, "self"),
-    **dict.fromkeys((_aten.avg_pool2d.default, _aten.avg_pool3d.default), _not(is_neither_float_nor_long, "self")),
+    **dict.fromkeys(
+        (_aten.avg_pool2d.default, _aten.avg_pool3d.default),
+        _all(_not(is_neither_float_nor_long, "self"), _on_gpus(_not(is_integer, "self"))),
+    ),
 }
 
 

@@ -11,6 +11,7 @@ import math
 from typing import cast
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
+from xdsl.dialects.math import CosOp, PowFOp, SinOp, TanOp
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import expr
@@ -87,6 +88,12 @@ WINDOW = 32
 
 WINDOW_EACH = 4
 """Elements of a tile of windows for a thread, or as many as it reads at once."""
+
+LONG = (SinOp, CosOp, TanOp, PowFOp)
+"""Functions of a hundred instructions and more, a branch among them, which are written out for each element."""
+
+LONG_EACH = 16
+"""Calls of these for a thread: twice as many take Triton twice as long."""
 
 SQUARE = 64
 """Rows and columns of a tile that is transposed."""
@@ -359,6 +366,8 @@ class Tiling(KernelShape):
         _set(self.kernel, self.tiles)
         for o, tiles in self.loop_tiles.items():
             _set(o, tiles)
+        calls = sum(isinstance(o, LONG) for o in body_ops(self.kernel.body))
+        per_thread = min(per_thread, max(LONG_EACH // max(calls, 1), 4))
         least = 1 if elements < 1024 else 2 if self.loops else 4
         warps = min(max(elements // (32 * per_thread), least), 32) if self.threads is None else self.threads // 32
         warps = min(max(int(warps * self.variant.threads), 1), 32)

@@ -228,3 +228,25 @@ builtin.module {
 }
 // CHECK: loop.kernel @{{.*}}grid [d0 = 100000000] attributes {{.*}} stages = 3 : i64} {
 // CHECK: loop.kernel @{{.*}}grid [d0 = 1000] attributes {{.*}} stages = 3 : i64, reverse} {
+
+// -----
+
+// Long functions are written out for each element of a thread: more threads have fewer.
+builtin.module {
+  func.func @main(%x: !sym.t<[4096, 1024], f32, device=cuda:0>) -> (!sym.t<[4096], f32, device=cuda:0>, !sym.t<[4096], f32, device=cuda:0>) {
+    %0 = loop.nest [d0 = 4096] reduce [r0 = 1024] combine [max] {
+      %1 = loop.load %x[d0, r0] : !sym.t<[4096, 1024], f32, device=cuda:0>
+      %2 = math.sin %1 : f32
+      loop.yield %2 : f32
+    } : !sym.t<[4096], f32, device=cuda:0>
+    %3 = loop.nest [d0 = 4096] reduce [r0 = 1024] combine [max] {
+      %4 = loop.load %x[d0, r0] : !sym.t<[4096, 1024], f32, device=cuda:0>
+      %5 = math.cos %4 : f32
+      loop.yield %5 : f32
+    } : !sym.t<[4096], f32, device=cuda:0>
+    func.return %0, %3 : !sym.t<[4096], f32, device=cuda:0>, !sym.t<[4096], f32, device=cuda:0>
+  }
+}
+// CHECK: loop.kernel @{{.*}} grid [d0 = 4096] attributes {{.*}}warps = 4 : i64
+// CHECK: math.sin
+// CHECK: math.cos
