@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from types import CodeType
@@ -259,7 +259,7 @@ def real_tensors() -> AbstractContextManager[Any]:
 
 
 @contextmanager
-def saved_tensors() -> Iterator[None]:
+def saved_tensors() -> Generator[None]:
     """A context to write tensors or read them: while torch traces, `torch.load` makes tensors without memory."""
     with real_tensors(), tracing(None):
         yield

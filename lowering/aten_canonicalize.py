@@ -17,6 +17,7 @@ from xdsl.passes import ModulePass
 
 from ..dialects import expr
 from ..dialects.aten import AtenOp
+from ..dialects.expr import Dim
 from ..dialects.flow import bodies
 from ..dialects.literal import Value
 from ..dialects.symbol_kinds import FOUND, symbol_kind
@@ -87,10 +88,14 @@ def introduces_sizes(op: AtenOp) -> bool:
 
 def _unbacked(types: Iterable[Attribute]) -> set[sympy.Symbol]:
     """The symbols in types whose value is read from data."""
-    dims = chain.from_iterable(
-        (*t.shape, *t.strides) if isinstance(t, TensorType) else (t.expr,) if isinstance(t, SymType) else () for t in types
-    )
+    dims = chain.from_iterable(map(_dims, types))
     return {s for d in dims for s in expr.symbols(d) if symbol_kind(s.name) in FOUND}
+
+
+def _dims(t: Attribute) -> tuple[Dim, ...]:
+    if isinstance(t, TensorType):
+        return (*t.shape, *t.strides)
+    return (t.expr,) if isinstance(t, SymType) else ()
 
 
 def _in_literals(values: Iterable[Value]) -> set[sympy.Symbol]:

@@ -229,7 +229,7 @@ def decompose(b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> 
         assert isinstance(value, Value), f"{op.name}: no value for a result"
         finished.append(finish(value, cast(TensorType, r.type), new, entry.alias))
         if finished[-1].type != r.type and not _is_known(r.type):
-            b.rewind(mark, constants)  # whether its elements overlap only ATen sees, which does not write to such memory
+            b.rewind(mark, constants)  # only ATen sees whether its elements overlap, to which it does not write
             return None
     return finished
 

@@ -47,7 +47,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         ),
     ),
     # one number in a list stands for all dims, as one without a list does
-    "mean of windows of one number": (lambda x: torch.ops.aten.avg_pool2d(x, [3], [2], [1]), (torch.randn(1, 2, 8, 8),)),
+    "mean of windows of one number": (
+        lambda x: torch.ops.aten.avg_pool2d(x, [3], [2], [1]),
+        (torch.randn(1, 2, 8, 8),),
+    ),
     "mean of windows, one number of three": (
         lambda x: torch.nn.functional.avg_pool3d(x, [2], [1], [0]),
         (torch.randn(2, 4, 5, 6),),
