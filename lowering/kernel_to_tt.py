@@ -21,8 +21,9 @@ import sympy
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, i32, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.traits import is_side_effect_free
 
 from ..dialects import expr, tt
 from ..dialects.expr import Dim
@@ -134,6 +135,7 @@ def triton_function(kernel: KernelOp, segments: Segments | None = None) -> tt.Fu
     body.threads = 32 * warps.value.data
     body.rounded = rounded(kernel)
     body.softmax = softmax(kernel, body.rounded)
+    _store_first(kernel.body.block)
     body_in_forms(body, kernel, lambda: _enter_grid(body, kernel, start))
     b.effect(tt.ReturnOp, ())
     function.attributes["lamella.grid"] = IndexAttr.get([_programs(kernel)])
@@ -149,6 +151,26 @@ def triton_function(kernel: KernelOp, segments: Segments | None = None) -> tt.Fu
     if body.messages:
         function.attributes["lamella.messages"] = ArrayAttr(StringAttr(m) for m in body.messages)
     return function
+
+
+def _store_first(block: Block) -> None:
+    """Have stores of values that later ops use before these, behind the last op that reads memory. Triton (3.6) takes
+    what it converts to a store's layout for such a use, also where it converts it later.
+    """
+    ops = list(block.ops)
+    place = {op: i for i, op in enumerate(ops)}
+    read = max(
+        (i for i, op in enumerate(ops) if not isinstance(op, StoreOp) and not is_side_effect_free(op)), default=-1
+    )
+    stores = [op for op in ops if isinstance(op, StoreOp)]
+    targets = [store.target for store in stores]
+    for store in (op for op in stores if targets.count(op.target) == 1):
+        made = max((place.get(cast(Operation, v.owner), -1) for v in store.operands), default=-1)
+        uses = [place.get(use.operation, 0) for use in store.value.uses if not isinstance(use.operation, StoreOp)]
+        first = min((i for i in uses if i > max(made, read)), default=place[store])
+        if first < place[store]:
+            store.detach()
+            block.insert_op_before(store, ops[first])
 
 
 def _numbers(kernel: KernelOp) -> set[sympy.Symbol]:

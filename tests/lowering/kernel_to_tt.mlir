@@ -22,6 +22,34 @@ builtin.module {
 
 // -----
 
+// A store of a value that is used further comes before the use, behind what is read; not where another store is to be
+// there, too.
+builtin.module {
+  loop.kernel @stored(%x: !sym.t<[256], f32, device=cuda:0>, %w: !sym.t<[256], f32, device=cuda:0>) outs(%y: !sym.t<[256], f32, device=cuda:0>, %z: !sym.t<[256], f32, device=cuda:0>, %t: !sym.t<[256], f32, device=cuda:0>) sizes [] grid [d0 = 256] attributes {tile = {d0 = 256 : i64}} {
+    %0 = loop.load %x[d0] : !sym.t<[256], f32, device=cuda:0>
+    %1 = math.exp %0 : f32
+    %2 = loop.load %w[d0] : !sym.t<[256], f32, device=cuda:0>
+    %3 = arith.mulf %1, %2 : f32
+    %4 = arith.addf %3, %1 : f32
+    loop.store %3, %t[d0] mask [lt(d0, 100)] : !sym.t<[256], f32, device=cuda:0>
+    loop.store %4, %t[d0] mask [ge(d0, 100)] : !sym.t<[256], f32, device=cuda:0>
+    loop.store %4, %z[d0] : !sym.t<[256], f32, device=cuda:0>
+    loop.store %1, %y[d0] : !sym.t<[256], f32, device=cuda:0>
+    loop.end
+  }
+}
+// CHECK-LABEL: tt.func public @stored(
+// CHECK: %[[E:.*]] = tt.extern_elementwise {{.*}}symbol = "__nv_expf"
+// CHECK: tt.load
+// CHECK: tt.store %{{.*}}, %[[E]]
+// CHECK: %[[P:.*]] = arith.mulf %[[E]]
+// CHECK: %[[S:.*]] = arith.addf %[[P]], %[[E]]
+// CHECK: tt.store %{{.*}}, %[[P]]
+// CHECK: tt.store %{{.*}}, %[[S]]
+// CHECK: tt.store %{{.*}}, %[[S]]
+
+// -----
+
 // A row held whole is loaded once, and what one loop keeps in scratch is a value for the next.
 builtin.module {
   loop.kernel @softmax(%x: !sym.t<[64, 128], f32, device=cuda:0>) outs(%y: !sym.t<[64, 128], f32, device=cuda:0>) sizes [] grid [d0 = 64] {

@@ -147,6 +147,15 @@ def test_scans_of_columns_compile(shape: tuple[int, int]) -> None:
     assert all(kernel.code.cubin[:4] == b"\x7fELF" for kernel in graph.meta.kernels)
 
 
+@needs_triton
+def test_values_that_are_stored_and_used_compile() -> None:
+    """Triton took what it converts to a store's layout for uses before the store: "operand does not dominate"."""
+    x = "!sym.t<[1000], f32, device=cuda:0>"
+    text = f"func.func @main(%x: {x}, %q: {x}) -> {x} {{ %0 = aten.special_zeta(%x, %q) : ({x}, {x}) -> {x} func.return %0 : {x} }}"
+    graph: Any = driver.compile_module(parse_module(text), Options(target="sm_90", cache=False)).graph
+    assert all(kernel.code.cubin[:4] == b"\x7fELF" for kernel in graph.meta.kernels)
+
+
 ATTENTION = """
 func.func @main(%q: !sym.t<[64, 256, 64], bf16>, %k: !sym.t<[64, 64, 256], bf16, strides=[16384, 1, 64]>, %v: !sym.t<[64, 256, 64], bf16>, %b: !sym.t<[256, 256], bf16>) -> !sym.t<[64, 256, 64], bf16> {
   %s = aten.bmm(%q, %k) : (!sym.t<[64, 256, 64], bf16>, !sym.t<[64, 64, 256], bf16, strides=[16384, 1, 64]>) -> !sym.t<[64, 256, 256], bf16>
