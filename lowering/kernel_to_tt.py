@@ -13,6 +13,7 @@ are i32; a symbol that is any integer and only computed with is i64.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -163,8 +164,8 @@ def _store_first(block: Block) -> None:
         (i for i, op in enumerate(ops) if not isinstance(op, StoreOp) and not is_side_effect_free(op)), default=-1
     )
     stores = [op for op in ops if isinstance(op, StoreOp)]
-    targets = [store.target for store in stores]
-    for store in (op for op in stores if targets.count(op.target) == 1):
+    writes = Counter(store.target for store in stores)
+    for store in (op for op in stores if writes[op.target] == 1):
         made = max((place.get(cast(Operation, v.owner), -1) for v in store.operands), default=-1)
         uses = [place.get(use.operation, 0) for use in store.value.uses if not isinstance(use.operation, StoreOp)]
         first = min((i for i in uses if i > max(made, read)), default=place[store])
