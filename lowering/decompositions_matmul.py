@@ -14,7 +14,7 @@ from .complex_value import Pair
 from .decomposition import Call, rule
 from .decompositions_complex import complex_rule
 from .prims_builder import Value
-from .products import is_generated, is_widened, read_by_kernels
+from .products import is_generated, is_widened, read_by_kernels, rounded_again
 from .promotion import is_number
 from .widened import called, widened
 
@@ -112,10 +112,12 @@ def addmm(call: Call, bias: Value, x: Value, matrix: Value, beta: Number, alpha:
         return _with_bias(call, product(call, x, matrix), bias, beta, alpha)
     on_its_own = x.dtype == "f32" or (x.dtype == "bf16" and x.type.device == "cpu" and not call.b.rounds)
     plain = x.rank == 2 and x.dtype == bias.dtype and on_its_own and alpha == beta == 1
-    if not plain or not read_by_kernels(call.op.results[0]):
+    result = call.op.results[0]
+    if not plain or not read_by_kernels(result) or (x.dtype == "bf16" and not rounded_again(result)):
         return NotImplemented
     # ATen writes the bias first and adds the product to it: a pass over the result that BLAS alone does not make. What
-    # CUDA's library adds it in is slower, of f32. Of bf16 the product is rounded, and not its sum with the bias.
+    # CUDA's library adds it in is slower, of f32. Of bf16 the product is rounded and not its sum with the bias; what
+    # reads it is to round again, as it does where ATen rounds the sum.
     return _with_bias(call, _called(call, x, matrix).opmath(), bias, 1, 1)
 
 

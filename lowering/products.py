@@ -51,6 +51,14 @@ BIASED: Final = {
 """What is added to each product that adds something."""
 
 CONVERSIONS = frozenset({"aten._to_copy", "aten.to.dtype", "torch_prims.convert_element_type"})
+EXACT: Final = CONVERSIONS | frozenset(
+    f"aten.{name}"
+    for name in (
+        *("abs", "amax", "amin", "cat", "clamp", "clamp_max", "clamp_min", "clone", "hardtanh", "index_select", "max.dim"),
+        *("maximum", "min.dim", "minimum", "neg", "relu", "stack", "threshold", "where.self"),
+    )
+)
+"""Operators that give values of their operands, or these with another sign."""
 _VIEWS = frozenset({"aten.t", "aten.transpose.int", "aten.permute", "aten.view", "aten.reshape", "aten.expand"})
 
 
@@ -167,3 +175,16 @@ def read_by_kernels(value: SSAValue) -> bool:
         if entry.alias and not read_by_kernels(user.results[0]):
             return False
     return bool(users)
+
+
+def rounded_again(value: SSAValue) -> bool:
+    """Whether some use, perhaps of a view, computes what its dtype need not hold."""
+    for use in value.uses:
+        user = use.operation
+        entry = RULES.get(user.name)
+        if entry is not None and entry.alias:
+            if rounded_again(user.results[0]):
+                return True
+        elif user.name not in EXACT:
+            return True
+    return False

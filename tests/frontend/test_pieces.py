@@ -109,3 +109,21 @@ def test_a_call_that_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(import_flow.HOPS, "cond")  # as if it had no form
     x, y, p = torch.randn(8), torch.randn(8), torch.tensor(True)
     torch.testing.assert_close(torch.compile(f, backend="lamella", fullgraph=True)(x, y, p), f(x, y, p))
+
+
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.eager_part("node _native_multi_head_attention: a result is no tensor where no weights are asked for")
+def test_attention_without_weights() -> None:
+    """torch traces the weights to a tensor without elements, and eagerly returns None."""
+
+    def f(x: Tensor, qkv: Tensor, project: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+        a, weights = torch._native_multi_head_attention(
+            x.sin(), x, x, 6, 2, qkv, qkv[:, 0], project, project[0], need_weights=False
+        )
+        return a.relu() + 1, weights, x * 2
+
+    x, qkv, project = torch.randn(1, 3, 6), torch.randn(18, 6), torch.randn(6, 6)
+    with torch.no_grad():
+        ours, eagers = lamella.compile(f, fullgraph=True)(x, qkv, project), f(x, qkv, project)
+    assert ours[1] is None
+    torch.testing.assert_close(ours, eagers)

@@ -32,24 +32,29 @@ func.func @main(%b: !sym.t<[64], f32>, %x: !sym.t<[8, 32], f32>, %w: !sym.t<[32,
 
 // -----
 
-// In bf16 too: the product is rounded, its sum with the bias is not. Not in f16, nor where the sum leaves.
+// In bf16 too: the product is rounded, its sum with the bias is not. Not in f16, nor where the sum leaves or
+// what reads it does not round.
 
 // CHECK:      [[P:%\w+]] = aten.mm(%x, %w) : {{.*}} -> !sym.t<[8, 64], bf16>
 // CHECK-NEXT: [[F:%\w+]] = prims.convert [[P]] : !sym.t<[8, 64], bf16> -> !sym.t<[8, 64], f32>
 // CHECK:      [[S:%\w+]] = prims.add [[F]], {{%\w+}} : !sym.t<[8, 64], f32>
 // CHECK:      aten.addmm({{.*}}) : {{.*}} -> !sym.t<[8, 64], f16>
 // CHECK:      aten.addmm({{.*}}) : {{.*}} -> !sym.t<[8, 64], bf16>
+// CHECK:      aten.addmm({{.*}}) : {{.*}} -> !sym.t<[8, 64], bf16>
 // CHECK:      func.return
 // EAGER: aten.addmm({{.*}}) : {{.*}} -> !sym.t<[8, 64], bf16>
 // EAGER: aten.addmm({{.*}}) : {{.*}} -> !sym.t<[8, 64], f16>
 // EAGER: aten.addmm({{.*}}) : {{.*}} -> !sym.t<[8, 64], bf16>
-func.func @main(%b: !sym.t<[64], bf16>, %x: !sym.t<[8, 32], bf16>, %w: !sym.t<[32, 64], bf16>, %c: !sym.t<[64], f16>, %y: !sym.t<[8, 32], f16>, %v: !sym.t<[32, 64], f16>) -> (!sym.t<[8, 64], bf16>, !sym.t<[8, 64], f16>, !sym.t<[8, 64], bf16>) {
+func.func @main(%b: !sym.t<[64], bf16>, %x: !sym.t<[8, 32], bf16>, %w: !sym.t<[32, 64], bf16>, %c: !sym.t<[64], f16>, %y: !sym.t<[8, 32], f16>, %v: !sym.t<[32, 64], f16>) -> (!sym.t<[8, 64], bf16>, !sym.t<[8, 64], f16>, !sym.t<[8, 64], bf16>, !sym.t<[64, 8], bf16>) {
   %0 = aten.addmm(%b, %x, %w) : (!sym.t<[64], bf16>, !sym.t<[8, 32], bf16>, !sym.t<[32, 64], bf16>) -> !sym.t<[8, 64], bf16>
-  %1 = aten.relu(%0) : (!sym.t<[8, 64], bf16>) -> !sym.t<[8, 64], bf16>
+  %1 = aten.sigmoid(%0) : (!sym.t<[8, 64], bf16>) -> !sym.t<[8, 64], bf16>
   %2 = aten.addmm(%c, %y, %v) : (!sym.t<[64], f16>, !sym.t<[8, 32], f16>, !sym.t<[32, 64], f16>) -> !sym.t<[8, 64], f16>
   %3 = aten.relu(%2) : (!sym.t<[8, 64], f16>) -> !sym.t<[8, 64], f16>
   %4 = aten.addmm(%b, %x, %w) : (!sym.t<[64], bf16>, !sym.t<[8, 32], bf16>, !sym.t<[32, 64], bf16>) -> !sym.t<[8, 64], bf16>
-  func.return %1, %3, %4 : !sym.t<[8, 64], bf16>, !sym.t<[8, 64], f16>, !sym.t<[8, 64], bf16>
+  %5 = aten.addmm(%b, %x, %w) : (!sym.t<[64], bf16>, !sym.t<[8, 32], bf16>, !sym.t<[32, 64], bf16>) -> !sym.t<[8, 64], bf16>
+  %6 = aten.view(%5, [64, 8]) : (!sym.t<[8, 64], bf16>) -> !sym.t<[64, 8], bf16>
+  %7 = aten.relu(%6) : (!sym.t<[64, 8], bf16>) -> !sym.t<[64, 8], bf16>
+  func.return %1, %3, %4, %7 : !sym.t<[8, 64], bf16>, !sym.t<[8, 64], f16>, !sym.t<[8, 64], bf16>, !sym.t<[64, 8], bf16>
 }
 
 // -----
