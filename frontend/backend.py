@@ -27,6 +27,7 @@ from .in_place_layouts import keep_layouts
 from .marks import Marks, marks_of_results
 from .module_names import module_name
 from .outputs import OutputRecipe
+from .random_numbers import with_numbers_as_passed
 from .results_given import check_results_given
 from .second_derivatives import twice_differentiable
 from .timing import table, timed, with_rest
@@ -164,6 +165,7 @@ class Backend:
         if layouts := {x.layout for x in plain} - {torch.strided}:
             return self._eager(graph, f"tensors of {' and '.join(sorted(map(str, layouts)))} are not compiled")
         without_needless_masks(graph)
+        example_inputs = with_numbers_as_passed(graph, example_inputs)
         keep_layouts(graph)
         names, state = _input_names(graph), module_state(graph) if self.options.freezing else ()
         compilers = [self.compiler(kind, names, state) for kind in ("forward", "backward", "inference")]
