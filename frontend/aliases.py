@@ -191,7 +191,7 @@ def _views(graph: GraphModule) -> dict[int, View]:
         if info.mutates_metadata and info.mutates_data:
             raise NotFunctional("it writes an argument and changes its sizes or strides in place")
         if info.mutates_metadata and not info.mutates_storage_metadata:
-            found[at] = _seen(inputs[i], i + len(meta.tokens), outputs[at])
+            found[at] = _seen(inputs[i], True, i + len(meta.tokens), outputs[at])
         at += 1
     for k, info in enumerate(meta.output_info):
         place, sequence = at + k, info.view_meta_sequence
@@ -208,12 +208,16 @@ def _views(graph: GraphModule) -> dict[int, View]:
             detached[place] = position
             meta.output_info[k] = replace(info, view_meta_sequence=None)
         elif sequence is None:
-            found[place] = _seen(base, position, outputs[place])
+            found[place] = _seen(base, True, position, outputs[place])
         else:
             steps = _since_detached(sequence.sequence) if info.requires_grad and not of_input else sequence.sequence
-            view = aliases[place] = _replayed(base, of_input, position, steps)
-            if any(step.has_symbolic_inputs for step in steps) or len(steps) < len(sequence.sequence):
-                found[place] = view
+            ours = any(step.has_symbolic_inputs for step in steps) or len(steps) < len(sequence.sequence)
+            lost = any(type(step).__name__ == _SIZES_LOST for step in steps)
+            if not lost:
+                aliases[place] = _replayed(base, of_input, position, steps)
+            if ours:
+                found[place] = _seen(base, of_input, position, outputs[place]) if lost else aliases[place]
+            if ours or lost:
                 meta.output_info[k] = replace(info, view_meta_sequence=None)
     for place, of in detached.items():
         if of in aliases:
@@ -257,21 +261,22 @@ def _steps(sequence: Sequence[Any]) -> list[tuple[OpOverload, tuple[Any, ...], i
     return found
 
 
-def _seen(base: Node, position: int, output: Node) -> View:
+def _seen(base: Node, of_input: bool, position: int, output: Node) -> View:
     """A view as the graph makes it."""
     if not _is_view(output, base):
-        raise NotFunctional("it returns a view of an argument that it writes and whose sizes or strides it changes")
+        what = "an argument that it writes and whose sizes or strides it changes" if of_input else "what it detaches"
+        raise NotFunctional(f"it returns a view of {what}")
     absolute, node = False, output
     while node is not base:
         absolute |= node.target is _STRIDED and len(node.args) > 3
         node = node.all_input_nodes[0]
-    return View(base, True, position, output.meta["val"], not absolute)
+    return View(base, of_input, position, output.meta["val"], not absolute)
 
 
 def _is_view(node: Node, base: Node) -> bool:
     """Whether it is `base` seen through views alone."""
     while node is not base:
-        if not node.all_input_nodes or not views_operand(node):
+        if not node.all_input_nodes or not (views_operand(node) or node.target is _UNSAFE):
             return False
         node = node.all_input_nodes[0]
     return True
@@ -308,6 +313,11 @@ MERGED = ("SyntheticBaseAOTInput", "ViewBaseAOTInput")
 """Inputs that are the memory of several arguments, which AOTAutograd replaces by it. Its offsets are not guarded."""
 _DETACHED = ((torch.ops.aten.detach.default, (), None),)
 _STRIDED = torch.ops.aten.as_strided.default
+_UNSAFE = torch.ops.aten._unsafe_view.default
+_SIZES_LOST = "_unsafe_view_ViewMeta"
+"""What torch (2.13) notes of a call of `_unsafe_view`: the sizes are in memory that is gone, and to replay them ends
+the process. AOTAutograd replays no views unless asked to.
+"""
 _SCATTERED = torch.ops.aten.as_strided_scatter.default
 
 

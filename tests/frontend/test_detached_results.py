@@ -44,7 +44,27 @@ def _written_when_detached(x: Tensor) -> Any:
     return d.flatten(), d.t(), d, d.detach()
 
 
-PROGRAMS = [_merged, _transposed, _detached_first, _beside_the_base, _parts, _written_when_detached]
+def _product(x: Tensor) -> Any:
+    """A product of three dims by two is a view, by sizes that torch 2.13 loses where it notes views."""
+    y = torch.matmul(x.expand(2, *x.shape), torch.ones(x.shape[1], 3))
+    return y, y.transpose(1, 2), y[1], y.detach(), y[0].detach()
+
+
+def _of_a_product(x: Tensor) -> Any:
+    y = torch.matmul(x.expand(2, *x.shape), torch.ones(x.shape[1], 3))
+    return y[0], y.transpose(1, 2)
+
+
+PROGRAMS = [
+    _product,
+    _of_a_product,
+    _merged,
+    _transposed,
+    _detached_first,
+    _beside_the_base,
+    _parts,
+    _written_when_detached,
+]
 
 
 def _lies(results: tuple[Tensor, ...]) -> list[Any]:
