@@ -20,6 +20,7 @@ from lamella.codegen import triton_compile
 from lamella.codegen.cache import Cache
 from lamella.codegen.errors import CodegenError
 from lamella.codegen.triton_compile import KernelSource, compile_kernels, waiting
+from lamella.codegen.triton_stages import rolled
 from lamella.codegen.triton_workers import Answer, Request, Worker, Workers
 from lamella.dialects.text import parse_module
 from lamella.dialects.tt_text import kernel_text
@@ -99,6 +100,72 @@ def test_programs_wait_for_the_launch_before(sm: int, cache: Cache) -> None:
     assert "griddepcontrol.wait" in lines[entry + 1] and len(lines) == len(text.splitlines()) + 1
     (again,) = compile_kernels([KernelSource("fill", text)], sm, cache=cache)
     assert again == kernel
+
+
+def test_loops_around_products_are_not_unrolled() -> None:
+    """The place behind the label of a loop's first line is where PTX says so; branches forward begin no loop."""
+    ptx = """\
+.visible .entry f() {
+	@%p0 bra 	$L__BB0_3;
+$L__BB0_1:                              // =>This Loop Header: Depth=1
+	mov.u32 %r0, 0;
+$L__BB0_2:
+	@%p1 bra 	$L__BB0_2;
+	bra.uni 	$L__BB0_1;
+$L__BB0_3:
+	ret;
+}"""
+    wanted = ptx.replace("Depth=1", 'Depth=1\n\t.pragma "nounroll";').replace("_2:", '_2:\n\t.pragma "nounroll";')
+    assert rolled(ptx) == wanted
+
+
+PRODUCT = """
+module {
+  tt.func public @product(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %n: i32) attributes {noinline = false} {
+    %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+    %c0 = arith.constant 0 : i32
+    %c64 = arith.constant 64 : i32
+    %r = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+    %rows = tt.expand_dims %r {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+    %columns = tt.expand_dims %r {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+    %long = arith.constant dense<64> : tensor<64x1xi32>
+    %starts = arith.muli %rows, %long : tensor<64x1xi32>
+    %a = tt.broadcast %starts : tensor<64x1xi32> -> tensor<64x64xi32>
+    %b = tt.broadcast %columns : tensor<1x64xi32> -> tensor<64x64xi32>
+    %i = arith.addi %a, %b : tensor<64x64xi32>
+    %sum = scf.for %k = %c0 to %n step %c64 iter_args(%s = %zero) -> (tensor<64x64xf32>) : i32 {
+      %from = tt.addptr %x, %k : !tt.ptr<f16>, i32
+      %ps = tt.splat %from : !tt.ptr<f16> -> tensor<64x64x!tt.ptr<f16>>
+      %at = tt.addptr %ps, %i : tensor<64x64x!tt.ptr<f16>>, tensor<64x64xi32>
+      %v = tt.load %at : tensor<64x64x!tt.ptr<f16>>
+      %d = tt.dot %v, %v, %s : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
+      scf.yield %d : tensor<64x64xf32>
+    }
+    %half = arith.truncf %sum : tensor<64x64xf32> to tensor<64x64xf16>
+    %xs = tt.splat %x : !tt.ptr<f16> -> tensor<64x64x!tt.ptr<f16>>
+    %to = tt.addptr %xs, %i : tensor<64x64x!tt.ptr<f16>>, tensor<64x64xi32>
+    tt.store %to, %half : tensor<64x64x!tt.ptr<f16>>
+    tt.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("sm", [80, 90, 100])
+def test_the_loop_of_a_product_is_not_unrolled(sm: int) -> None:
+    program = """if True:
+        import sys, triton_stages
+        made = []
+        rolled = triton_stages.rolled
+        triton_stages.rolled = lambda ptx: made.append(rolled(ptx)) or made[-1]
+        triton_stages.compile_text(sys.argv[1], int(sys.argv[2]), {"num_warps": 4, "num_stages": 3})
+        print(*(ptx.count('.pragma "nounroll";') for ptx in made))
+    """
+    folder = Path(triton_compile.__file__).parent
+    ran = subprocess.run(
+        [sys.executable, "-c", program, PRODUCT, str(sm)], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert ran.stdout.split() == ["1"], ran.stderr[-500:]
 
 
 def test_each_text_is_compiled_once(cache: Cache) -> None:
