@@ -216,14 +216,14 @@ class Importer:
             return
         if target.overloadpacket.__name__ in _QUANTIZERS or target.namespace == "quantized":
             raise UnsupportedWhole(f"node {node.name}: a quantized tensor has no type here")
-        if target is _ATTENTION_AND_WEIGHTS:
-            raise UnsupportedGraph(f"node {node.name}: a result is no tensor where no weights are asked for")
         if target is _TO_COPY and isinstance(arguments[0], (int, float)):  # a number where a tensor is meant
             target = aten.scalar_tensor.default
         cls = self.classes.get(target)
         if cls is None:
             cls = self.classes[target] = op_class(_SAME_AS.get(target, target))
         args = self.arguments(node, cls, arguments)
+        if target is _ATTENTION and not args[_NEED_WEIGHTS]:
+            raise UnsupportedGraph(f"node {node.name}: a result is no tensor where no weights are asked for")
         if target in OF_STORAGE:
             of_storage(self, node, args)
         try:
@@ -362,7 +362,8 @@ _UNSAFE_VIEW = aten._unsafe_view.default
 """How AOTAutograd writes a view of what nobody else sees; here it is its operand, or the same memory."""
 _MARKS = (aten._conj.default, aten._neg_view.default)
 """Views that are marked: one of another one is what that one is of."""
-_ATTENTION_AND_WEIGHTS = aten._native_multi_head_attention.default  # traced to a tensor without elements
+_ATTENTION = aten._native_multi_head_attention.default  # without weights it is traced to a tensor without elements
+_NEED_WEIGHTS = [a.name for a in _ATTENTION._schema.arguments].index("need_weights")
 _QUANTIZERS = frozenset(
     {
         *("quantize_per_tensor", "quantize_per_tensor_dynamic", "quantize_per_channel"),

@@ -54,19 +54,8 @@ CONVERSIONS = frozenset({"aten._to_copy", "aten.to.dtype", "torch_prims.convert_
 EXACT: Final = CONVERSIONS | frozenset(
     f"aten.{name}"
     for name in (
-        *("abs", "amax", "amin", "cat", "clamp", "clamp_max", "clamp_min", "clone", "hardtanh"),
-        *(
-            "index_select",
-            "max.dim",
-            "maximum",
-            "min.dim",
-            "minimum",
-            "neg",
-            "relu",
-            "stack",
-            "threshold",
-            "where.self",
-        ),
+        *("abs", "amax", "amin", "cat", "clamp", "clamp_max", "clamp_min", "clone", "hardtanh", "index_select"),
+        *("max.dim", "maximum", "min.dim", "minimum", "neg", "relu", "stack", "threshold", "where.self"),
     )
 )
 """Operators that give values of their operands, or these with another sign."""

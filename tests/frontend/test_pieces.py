@@ -127,3 +127,16 @@ def test_attention_without_weights() -> None:
         ours, eagers = lamella.compile(f, fullgraph=True)(x, qkv, project), f(x, qkv, project)
     assert ours[1] is None
     torch.testing.assert_close(ours, eagers)
+
+
+@pytest.mark.usefixtures("compiled")
+def test_attention_with_weights() -> None:
+    """No part runs eagerly."""
+
+    def f(x: Tensor, qkv: Tensor, project: Tensor) -> tuple[Tensor, Tensor]:
+        a, weights = torch._native_multi_head_attention(x.sin(), x, x, 6, 2, qkv, qkv[:, 0], project, project[0])
+        return a.relu() + 1, weights * 2
+
+    x, qkv, project = torch.randn(1, 3, 6), torch.randn(18, 6), torch.randn(6, 6)
+    with torch.no_grad():
+        torch.testing.assert_close(lamella.compile(f, fullgraph=True)(x, qkv, project), f(x, qkv, project))
