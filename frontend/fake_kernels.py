@@ -114,6 +114,24 @@ def _rolled(result: Any, given: Given) -> Any:
     return with_strides(result, torch.empty_like(result, memory_format=order).stride())
 
 
+def _bags(results: Any, given: Given) -> Any:
+    """Integers have the common dtype of indices and offsets. Sums of bf16 do not need the bag of each element on CPUs,
+    as those of f32 and f16 do not.
+    """
+    weight, indices, weights = given["weight"], given["indices"], given.get("per_sample_weights")
+    values, bags, *rest = results
+    is_quick = (
+        weight.device.type == "cpu"
+        and weight.dtype == torch.bfloat16
+        and given.get("mode", 0) == 0
+        and given.get("padding_idx", -1) < 0
+        and guard_or_false(weight.stride(1) == 1)
+        and (weights is None or guard_or_false(weights.stride(0) == 1))
+    )
+    integer = torch.promote_types(indices.dtype, given["offsets"].dtype)
+    return (values, *(_as(t, integer) for t in (bags.new_empty(0) if is_quick else bags, *rest)))
+
+
 def _power(result: Any, given: Given) -> Any:
     """A bool to the power of one: a copy, or ones."""
     x, exponent = given["self"], given["exponent"]
@@ -131,6 +149,7 @@ _MENDS = {
     _aten.index.Tensor: _indexed,
     _aten._unsafe_index.Tensor: _indexed,
     _aten.roll.default: _rolled,
+    **dict.fromkeys((_aten._embedding_bag.default, _aten._embedding_bag_forward_only.default), _bags),
 }
 """What makes the results of a fake kernel right, by operator; it is told the arguments."""
 

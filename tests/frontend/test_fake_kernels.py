@@ -73,6 +73,24 @@ def test_a_bool_to_the_power_of_one(exponent: int) -> None:
     assert found.dtype == expected.dtype and torch.equal(found, expected)
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("offset", [torch.int32, torch.int64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_bags_of_an_embedding(dtype: torch.dtype, offset: torch.dtype, mode: str, dynamic: bool) -> None:
+    i, o = torch.tensor([1, 2, 4, 5, 4, 3]), torch.tensor([0, 3, 3], dtype=offset)
+    table = torch.randn(10, 3).to(dtype).requires_grad_()
+
+    def bags(table: torch.Tensor, i: torch.Tensor, o: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.embedding_bag(i, table, o, mode=mode)
+
+    f = torch.compile(bags, backend="lamella", dynamic=dynamic, options={"strict": True})
+    expected, found = bags(table, i, o), f(table, i, o)
+    torch.testing.assert_close(found, expected)
+    g = torch.arange(9).view(3, 3).to(dtype)
+    torch.testing.assert_close(*(torch.autograd.grad(y, table, g)[0] for y in (found, expected)))
+
+
 def test_memory_of_a_symbolic_size() -> None:
     """As AOTAutograd asks for it where a graph writes an argument that shares memory with another one."""
     mode = FakeTensorMode(shape_env=ShapeEnv())
