@@ -114,6 +114,12 @@ def _rolled(result: Any, given: Given) -> Any:
     return with_strides(result, torch.empty_like(result, memory_format=order).stride())
 
 
+def _filled(result: Any, given: Given) -> Any:
+    """A complex number without a dtype has parts of f32, where that is narrower by default, too."""
+    is_narrow = isinstance(given["fill_value"], complex) and given.get("dtype") is None
+    return _as(result, torch.complex64) if is_narrow and result.dtype == torch.complex32 else result
+
+
 def _bags(results: Any, given: Given) -> Any:
     """Integers have the common dtype of indices and offsets. Sums of bf16 do not need the bag of each element on CPUs,
     as those of f32 and f16 do not.
@@ -149,6 +155,7 @@ _MENDS = {
     _aten.index.Tensor: _indexed,
     _aten._unsafe_index.Tensor: _indexed,
     _aten.roll.default: _rolled,
+    _aten.full.default: _filled,
     **dict.fromkeys((_aten._embedding_bag.default, _aten._embedding_bag_forward_only.default), _bags),
 }
 """What makes the results of a fake kernel right, by operator; it is told the arguments."""

@@ -31,6 +31,15 @@ hypothesis.settings.register_profile("lamella", deadline=None, derandomize=True,
 hypothesis.settings.register_profile("explore", deadline=None, max_examples=2000, print_blob=True)
 hypothesis.settings.load_profile("lamella")
 
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_left_to_eager() -> None:
+    """A function that TorchDynamo would run eagerly, as it was compiled too often, fails: cases of a test share it."""
+    import torch
+
+    torch._dynamo.config.fail_on_recompile_limit_hit = True
+
+
 TOOLS = {
     "lamella": "lamella.tools.cli",
     "lamella-opt": "lamella.tools.opt",

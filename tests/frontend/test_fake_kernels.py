@@ -73,6 +73,19 @@ def test_a_bool_to_the_power_of_one(exponent: int) -> None:
     assert found.dtype == expected.dtype and torch.equal(found, expected)
 
 
+@pytest.mark.parametrize("default", [torch.float16, torch.float32, torch.float64])
+def test_complex_numbers_of_no_dtype(default: torch.dtype) -> None:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(default)
+    try:
+        torch._dynamo.reset()
+        found = torch.compile(lambda: torch.full((2,), 1 + 2j) * 2, backend="lamella")()
+        expected = torch.full((2,), 1 + 2j) * 2
+    finally:
+        torch.set_default_dtype(before)
+    assert found.dtype == expected.dtype and torch.equal(found, expected)
+
+
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 @pytest.mark.parametrize("offset", [torch.int32, torch.int64])
