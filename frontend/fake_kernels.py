@@ -30,6 +30,7 @@ from torch.fx.experimental.symbolic_shapes import (
 
 from .fake_branches import right_branches
 from .fake_checks import CHECKS
+from .fake_size_checks import CHANNEL_NORMS
 from .fake_layouts import Given, laid_out, layout_of
 from .fake_strides import has_no_elements, in_order, iterated, like, same_strides, with_strides
 from .known_sizes import known_sizes
@@ -114,6 +115,33 @@ def _rolled(result: Any, given: Given) -> Any:
     return with_strides(result, torch.empty_like(result, memory_format=order).stride())
 
 
+def _normalized(results: Any, given: Given) -> Any:
+    """Statistics are f32 where parameters or running statistics of an input of f16 or bf16 are, and running statistics
+    keep their dtype. Batch and layer norms' on GPUs are f32 anyway.
+    """
+    x = given["input"]
+    values, mean, rstd, *rest = results
+    running = [given.get(name) for name in ("running_mean", "running_var")]
+    others = (*running, given.get("weight"), given.get("bias"))
+    if x.dtype in (torch.float16, torch.bfloat16) and any(t is not None and t.dtype == torch.float32 for t in others):
+        mean, rstd = (_as(t, torch.float32) if t.dtype == x.dtype else t for t in (mean, rstd))
+    if len(rest) >= 2:  # new running statistics, after what cuDNN keeps
+        rest[-2:] = (t if r is None else _as(t, r.dtype) for t, r in zip(rest[-2:], running, strict=True))
+    return (values, mean, rstd, *rest)
+
+
+def _group_derivative(results: Any, given: Given) -> Any:
+    """That of the input has its dtype, whichever the statistics have."""
+    of_input, *rest = results
+    return (None if of_input is None else _as(of_input, given["input"].dtype), *rest)
+
+
+def _weight_norms(results: Any, given: Given) -> Any:
+    """Norms of f16 are f32, as those of bf16 are."""
+    values, norms = results
+    return values, _as(norms, torch.float32) if norms.dtype == torch.float16 else norms
+
+
 def _filled(result: Any, given: Given) -> Any:
     """A complex number without a dtype has parts of f32, where that is narrower by default, too."""
     is_narrow = isinstance(given["fill_value"], complex) and given.get("dtype") is None
@@ -144,6 +172,12 @@ def _power(result: Any, given: Given) -> Any:
     return _as(result, torch.bool) if x.dtype == torch.bool and isinstance(exponent, bool) else result
 
 
+_NORMS = (
+    *CHANNEL_NORMS,
+    _aten._native_batch_norm_legit_functional.default,
+    _aten._batch_norm_with_update_functional.default,
+    _aten.native_layer_norm.default,
+)
 _MENDS = {
     _aten.pow.Tensor_Scalar: _power,
     _aten._unique.default: _values_first,
@@ -156,6 +190,9 @@ _MENDS = {
     _aten._unsafe_index.Tensor: _indexed,
     _aten.roll.default: _rolled,
     _aten.full.default: _filled,
+    **dict.fromkeys(_NORMS, _normalized),
+    _aten.native_group_norm_backward.default: _group_derivative,
+    _aten._weight_norm_interface.default: _weight_norms,
     **dict.fromkeys((_aten._embedding_bag.default, _aten._embedding_bag_forward_only.default), _bags),
 }
 """What makes the results of a fake kernel right, by operator; it is told the arguments."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch._dynamo.source import ConstantSource
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
@@ -71,6 +72,40 @@ def test_a_bool_to_the_power_of_one(exponent: int) -> None:
     found = torch.compile(lambda x: x**exponent, backend="lamella")(x)
     expected = x**exponent
     assert found.dtype == expected.dtype and torch.equal(found, expected)
+
+
+NORMS: dict[str, Callable[..., torch.Tensor]] = {
+    "batch": lambda x, w, b: F.batch_norm(x, None, None, w, b, True),
+    "running": lambda x, w, b: F.batch_norm(x, torch.zeros(8), torch.ones(8), w, b, True),
+    "instance": lambda x, w, b: F.instance_norm(x, None, None, w, b),
+    "group": lambda x, w, b: F.group_norm(x, 4, w, b),
+    "layer": lambda x, w, b: F.layer_norm(x.mT, (8,), w, b).mT,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("norm", NORMS)
+def test_statistics_of_an_input_of_halves_are_as_exact_as_parameters(norm: str, dtype: torch.dtype) -> None:
+    """Derivatives for the parameters, which are f32, do not come from rounded statistics."""
+    x, g = torch.randn(4, 8, 50).to(dtype), torch.randn(4, 8, 50).to(dtype)
+    w, b = torch.randn(8, requires_grad=True), torch.randn(8, requires_grad=True)
+    torch._dynamo.reset()
+    f = torch.compile(NORMS[norm], backend="lamella", options={"strict": True})
+    found = torch.autograd.grad(f(x, w, b), (w, b), g)
+    y = NORMS["batch" if norm == "running" else norm](x.double(), None, None)
+    torch.testing.assert_close(found[0].double(), (y * g).sum((0, 2)), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(found[1].double(), g.double().sum((0, 2)), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_norms_of_weights(dtype: torch.dtype) -> None:
+    v, g = torch.randn(5, 4).to(dtype).requires_grad_(), torch.randn(5, 1).to(dtype).requires_grad_()
+    torch._dynamo.reset()
+    f = torch.compile(lambda v, g: torch._weight_norm(v, g, 0), backend="lamella", options={"strict": True})
+    found, expected = f(v, g), torch._weight_norm(v, g, 0)
+    torch.testing.assert_close(found, expected)
+    derivatives = [torch.autograd.grad(y, (v, g), torch.ones_like(y)) for y in (found, expected)]
+    torch.testing.assert_close(*derivatives)
 
 
 @pytest.mark.parametrize("default", [torch.float16, torch.float32, torch.float64])
