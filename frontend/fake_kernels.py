@@ -30,8 +30,8 @@ from torch.fx.experimental.symbolic_shapes import (
 
 from .fake_branches import right_branches
 from .fake_checks import CHECKS
-from .fake_size_checks import CHANNEL_NORMS
 from .fake_layouts import Given, laid_out, layout_of
+from .fake_size_checks import CHANNEL_NORMS
 from .fake_strides import has_no_elements, in_order, iterated, like, same_strides, with_strides
 from .known_sizes import known_sizes
 from .right_decompositions import right_decompositions
@@ -142,6 +142,13 @@ def _weight_norms(results: Any, given: Given) -> Any:
     return values, _as(norms, torch.float32) if norms.dtype == torch.float16 else norms
 
 
+def _summed(result: Any, given: Given) -> Any:
+    """No dims are all dims."""
+    if given.get("dim", None) or result.dim() == 0:
+        return result
+    return result.new_empty([1] * given["self"].dim() if given.get("keepdim", False) else [])
+
+
 def _filled(result: Any, given: Given) -> Any:
     """A complex number without a dtype has parts of f32, where that is narrower by default, too."""
     is_narrow = isinstance(given["fill_value"], complex) and given.get("dtype") is None
@@ -190,6 +197,7 @@ _MENDS = {
     _aten._unsafe_index.Tensor: _indexed,
     _aten.roll.default: _rolled,
     _aten.full.default: _filled,
+    _aten.nansum.default: _summed,
     **dict.fromkeys(_NORMS, _normalized),
     _aten.native_group_norm_backward.default: _group_derivative,
     _aten._weight_norm_interface.default: _weight_norms,

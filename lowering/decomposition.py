@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from ..dialects import prims
 from ..dialects.aten import AtenOp
+from ..dialects.expr import Dim
 from ..dialects.prims import Number
 from ..dialects.tensor import HALVES, TORCH_DTYPES, SymType, TensorType, itemsize
 from .aten_canonicalize import introduces_sizes
@@ -227,11 +228,20 @@ def decompose(b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> 
             finished.append(r)
             continue
         assert isinstance(value, Value), f"{op.name}: no value for a result"
+        if _are_others(value.shape, cast(TensorType, r.type).shape):  # torch told what is wrong: the call will see it
+            b.rewind(mark, constants)
+            return None
         finished.append(finish(value, cast(TensorType, r.type), new, entry.alias))
         if finished[-1].type != r.type and not _is_known(r.type):
             b.rewind(mark, constants)  # only ATen sees whether its elements overlap, to which it does not write
             return None
     return finished
+
+
+def _are_others(shape: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
+    """Whether these shapes have different numbers of elements, as far as they are known."""
+    known = [math.prod(d for d in s if isinstance(d, int)) for s in (shape, wanted) if all(type(d) is int for d in s)]
+    return len(set(known)) > 1
 
 
 def _is_known(t: Attribute) -> bool:

@@ -32,11 +32,14 @@ hypothesis.settings.register_profile("explore", deadline=None, max_examples=2000
 hypothesis.settings.load_profile("lamella")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _nothing_is_left_to_eager() -> None:
-    """A function that TorchDynamo would run eagerly, as it was compiled too often, fails: cases of a test share it."""
-    import torch
+@pytest.fixture(autouse=True)
+def _compiled_anew() -> None:
+    """Nothing is compiled yet, and a function that TorchDynamo would run eagerly as it was compiled too often fails: the
+    cases of a test may share their functions.
+    """
+    import torch._dynamo
 
+    torch._dynamo.reset()
     torch._dynamo.config.fail_on_recompile_limit_hit = True
 
 

@@ -89,7 +89,6 @@ def test_statistics_of_an_input_of_halves_are_as_exact_as_parameters(norm: str, 
     """Derivatives for the parameters, which are f32, do not come from rounded statistics."""
     x, g = torch.randn(4, 8, 50).to(dtype), torch.randn(4, 8, 50).to(dtype)
     w, b = torch.randn(8, requires_grad=True), torch.randn(8, requires_grad=True)
-    torch._dynamo.reset()
     f = torch.compile(NORMS[norm], backend="lamella", options={"strict": True})
     found = torch.autograd.grad(f(x, w, b), (w, b), g)
     y = NORMS["batch" if norm == "running" else norm](x.double(), None, None)
@@ -100,7 +99,6 @@ def test_statistics_of_an_input_of_halves_are_as_exact_as_parameters(norm: str, 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 def test_norms_of_weights(dtype: torch.dtype) -> None:
     v, g = torch.randn(5, 4).to(dtype).requires_grad_(), torch.randn(5, 1).to(dtype).requires_grad_()
-    torch._dynamo.reset()
     f = torch.compile(lambda v, g: torch._weight_norm(v, g, 0), backend="lamella", options={"strict": True})
     found, expected = f(v, g), torch._weight_norm(v, g, 0)
     torch.testing.assert_close(found, expected)
@@ -108,12 +106,19 @@ def test_norms_of_weights(dtype: torch.dtype) -> None:
     torch.testing.assert_close(*derivatives)
 
 
+@pytest.mark.parametrize("keepdim", [True, False])
+def test_no_dims_are_all_dims(keepdim: bool) -> None:
+    x = torch.tensor([[1.0, float("nan")], [2.0, 3.0]])
+    f = torch.compile(lambda x: torch.nansum(x, dim=[], keepdim=keepdim) * 2, backend="lamella")
+    found = f(x)
+    assert found.shape == ((1, 1) if keepdim else ()) and found.sum() == 12
+
+
 @pytest.mark.parametrize("default", [torch.float16, torch.float32, torch.float64])
 def test_complex_numbers_of_no_dtype(default: torch.dtype) -> None:
     before = torch.get_default_dtype()
     torch.set_default_dtype(default)
     try:
-        torch._dynamo.reset()
         found = torch.compile(lambda: torch.full((2,), 1 + 2j) * 2, backend="lamella")()
         expected = torch.full((2,), 1 + 2j) * 2
     finally:
@@ -132,7 +137,6 @@ def test_bags_of_an_embedding(dtype: torch.dtype, offset: torch.dtype, mode: str
     def bags(table: torch.Tensor, i: torch.Tensor, o: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.embedding_bag(i, table, o, mode=mode)
 
-    torch._dynamo.reset()
     f = torch.compile(bags, backend="lamella", dynamic=dynamic, options={"strict": True})
     expected, found = bags(table, i, o), f(table, i, o)
     torch.testing.assert_close(found, expected)
