@@ -125,6 +125,25 @@ def _(_: Any) -> str:
     return ""
 
 
+@check("host/many gradients at once")
+def _(_: Any) -> str:
+    """A backward in torch's own vmap, in the thread in which torch computes derivatives on a GPU."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return (x.sin() * x).softmax(0)
+
+    fast = compiled(program)
+    x = rand(5).requires_grad_()
+
+    def rows(f: Any, x: torch.Tensor) -> torch.Tensor:
+        eye = torch.eye(5, device=x.device, dtype=x.dtype)
+        return torch.autograd.grad(f(x), x, eye, is_grads_batched=True)[0]
+
+    for _ in range(4):
+        same(rows(fast, x), rows(program, x), rows(program, x.detach().double().requires_grad_()))
+    return ""
+
+
 @check("host/wrong inputs")
 def _(_: Any) -> str:
     from lamella.codegen.runtime import NativeGraph

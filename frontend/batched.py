@@ -11,6 +11,8 @@ import torch
 
 _torch: Any = torch
 _c: Any = torch._C
+_LEVELS = 8
+"""Of nested vmaps, far more than anybody has."""
 
 
 def is_batched(x: Any) -> bool:
@@ -19,11 +21,10 @@ def is_batched(x: Any) -> bool:
 
 
 def for_each(call: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any]) -> list[Any] | None:
-    """`call` for each index of the dim that is hidden in some inputs, whose results have it again; None where torch
-    does not say which it is (in a thread of its own), or it is empty.
+    """`call` for each index of the dim that is hidden in some inputs, whose results have it again; None where it is
+    empty.
     """
-    level: int = _c._vmapmode_increment_nesting() - 1
-    _c._vmapmode_decrement_nesting()
+    level = max(_level(x) for x in inputs if is_batched(x))
     if level == 0:
         return None
     rows = {i: _torch._remove_batch_dim(x, level, 1, 0) for i, x in enumerate(inputs) if is_batched(x)}
@@ -32,6 +33,16 @@ def for_each(call: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any]) 
         for k in range(min(len(r) for r in rows.values()))
     ]
     return [_hidden(values, level) for values in zip(*results, strict=True)] if results else None
+
+
+def _level(x: torch.Tensor) -> int:
+    """The innermost vmap that hides a dim of `x`, counted from 1; 0 where that dim is empty. The thread does not say
+    how many there are: derivatives on a GPU are computed in one of its own.
+    """
+    for level in range(_LEVELS, 0, -1):
+        if _torch._remove_batch_dim(x, level, 0, 0).shape[0]:  # without such a dim it would be repeated 0 times
+            return level
+    return 0
 
 
 def _hidden(values: Sequence[Any], level: int) -> Any:

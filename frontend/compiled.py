@@ -92,13 +92,13 @@ class CompiledGraph(OutputCode):
         count = len(inputs)
         try:
             return self.call(inputs)
-        except TypeError:
+        except (TypeError, RuntimeError) as error:
             given = inputs[:count]
             if any(map(is_batched, given)):
                 if (results := for_each(lambda row: self(self._copied(row)), given)) is None:
                     raise
                 return results
-            if (plain := without_marks(given)) is None:
+            if isinstance(error, RuntimeError) or (plain := without_marks(given)) is None:
                 raise
         inputs.clear()
         return self.call(plain)

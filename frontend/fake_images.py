@@ -52,11 +52,11 @@ def normalized(result: Any, given: Given) -> Strides:
 
 
 def pooled(result: Any, given: Given) -> Strides:
-    """As ATen's `max_pool3d_with_indices_out_cpu_template`: an image without a batch is one of a batch if that is
+    """As ATen's `max_pool3d_with_indices_out_cpu_template`, and as it does on GPUs: an image without a batch is one of a batch if that is
     contiguous with its channels as the fastest, and not without.
     """
     x = given["self"]
-    if result.device.type != "cpu" or x.dim() == 5:
+    if x.dim() == 5:
         return in_format(result, given)
     batch = x.unsqueeze(0)
     if is_contiguous_or_false(batch) or not is_channels_last_contiguous_or_false_3d(batch):

@@ -149,6 +149,15 @@ def _summed(result: Any, given: Given) -> Any:
     return result.new_empty([1] * given["self"].dim() if given.get("keepdim", False) else [])
 
 
+def _segments(result: Any, given: Given) -> Any:
+    """torch 2.11 adds a dim where the axis is counted from the end."""
+    x, lengths = given["data"], given.get("lengths")
+    if lengths is None or result.dim() == x.dim():
+        return result
+    axis = given.get("axis", 0) % x.dim()
+    return x.new_empty([*x.shape[:axis], lengths.shape[axis], *x.shape[axis + 1 :]])
+
+
 def _filled(result: Any, given: Given) -> Any:
     """A complex number without a dtype has parts of f32, where that is narrower by default, too."""
     is_narrow = isinstance(given["fill_value"], complex) and given.get("dtype") is None
@@ -198,6 +207,7 @@ _MENDS = {
     _aten.roll.default: _rolled,
     _aten.full.default: _filled,
     _aten.nansum.default: _summed,
+    _aten.segment_reduce.default: _segments,
     **dict.fromkeys(_NORMS, _normalized),
     _aten.native_group_norm_backward.default: _group_derivative,
     _aten._weight_norm_interface.default: _weight_norms,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,34 @@ def test_many_gradients_at_once() -> None:
         return several, both, jacobian
 
     check(program)
+
+
+def test_many_gradients_in_a_thread_of_its_own() -> None:
+    """As torch computes derivatives on a GPU: that thread does not know of a vmap."""
+    f = torch.compile(lambda x: x.sin() * x, backend="lamella")
+    x = torch.randn(4, requires_grad=True)
+    rows = torch.eye(4)
+
+    class Apart(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, y: Tensor) -> Tensor:
+            return y.clone()
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Tensor) -> Any:
+            found: list[Any] = []
+
+            def run() -> None:
+                (y,) = torch.autograd.grad(f(x), x, gradients)
+                found.append(y)
+
+            thread = threading.Thread(target=run)
+            thread.start()
+            thread.join()
+            return found[0]
+
+    found = torch.autograd.grad(Apart.apply(x), x, rows, is_grads_batched=True)[0]
+    torch.testing.assert_close(found, torch.diag(x.cos() * x + x.sin()).detach())
 
 
 def test_derivatives_in_forward_mode() -> None:
