@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from gpu_cases import GPU, Case, agree, check, ints, rand
+from gpu_cases import GPU, Case, agree, check, compiled, ints, rand
 
 KERNELS: dict[str, Case] = {
     "add": (lambda x, y: x + y, lambda t: (rand(1000, dtype=t), rand(1000, dtype=t))),
@@ -139,3 +139,18 @@ def _(_: Any) -> str:
 @check("kernels/f64")
 def _(_: Any) -> str:
     return agree(lambda x: (x.exp(), x.softmax(-1), x.sum(0), x.tanh()), rand(100, 200, dtype=torch.float64))
+
+
+@check("kernels/transforms")
+def _(_: Any) -> str:
+    """Fourier transforms whose dims are not in order, or more than cuFFT takes at once, lie as eager's."""
+
+    def program(x: torch.Tensor) -> Any:
+        few, many = torch.fft.fft2(x, dim=(1, 0)), torch.fft.irfftn(torch.fft.fftn(x))
+        return few.real * 2, few.abs().sum(0), many
+
+    x = rand(4, 5, 6, 4, 3)
+    fast = compiled(lambda x: (torch.fft.fft2(x, dim=(1, 0)), torch.fft.rfft2(x, dim=(1, 0)), torch.fft.fftn(x)))
+    eager = torch.fft.fft2(x, dim=(1, 0)), torch.fft.rfft2(x, dim=(1, 0)), torch.fft.fftn(x)
+    assert [y.stride() for y in fast(x)] == [y.stride() for y in eager]
+    return agree(program, x)

@@ -1,4 +1,7 @@
-"""How Fourier transforms on CPUs lie: as ATen's `mkl/SpectralOps.cpp` leaves them, else contiguous."""
+"""How Fourier transforms lie: as ATen's `mkl/SpectralOps.cpp` and `cuda/SpectralOps.cpp` leave them, else contiguous.
+
+torch tells other strides on GPUs where dims are not in order or more than three, some of elements that overlap.
+"""
 
 from __future__ import annotations
 
@@ -13,30 +16,61 @@ Given = Mapping[str, Any]
 
 
 def complex_transformed(result: Any, given: Given) -> Strides:
-    """As `_fft_c2c_mkl`."""
+    """As `_fft_c2c_mkl` and `_fft_c2c_cufft`."""
     x, dim = given["self"], given["dim"]
-    if result.device.type != "cpu" or not dim:
+    if not dim:
         return result.stride()
+    if result.device.type != "cpu":
+        return _in_turns(x.stride(), result.shape, dim)
+    if not torch.backends.mkl.is_available():
+        return in_order(result.shape)
     return _transformed(x.stride(), result.shape, _sorted(x.stride(), dim))
 
 
 def real_transformed(result: Any, given: Given) -> Strides:
-    """As `_fft_r2c_mkl`, whose last dim stays the last."""
+    """As `_fft_r2c_mkl`, whose last dim stays the last, and `_fft_r2c_cufft`."""
     x, dim = given["self"], given["dim"]
     if result.device.type != "cpu":
-        return result.stride()
+        if _is_at_once(dim):
+            return _transformed(x.stride(), result.shape, dim)
+        return _in_turns(_transformed(x.stride(), result.shape, dim[-1:]), result.shape, dim[:-1])
+    if not torch.backends.mkl.is_available():
+        return in_order(result.shape)
     return _transformed(x.stride(), result.shape, [*_sorted(x.stride(), dim[:-1]), dim[-1]])
 
 
 def transformed_to_real(result: Any, given: Given) -> Strides:
-    """As `_fft_c2r_mkl`, which transforms the last dim alone, after the others."""
+    """As `_fft_c2r_mkl`, which transforms the last dim alone, after the others, and `_fft_c2r_cufft`."""
     x, dim = given["self"], given["dim"]
-    if result.device.type != "cpu":
-        return result.stride()
     strides = x.stride()
-    if len(dim) > 1:
+    if result.device.type != "cpu":
+        if _is_at_once(dim):
+            return _transformed(in_order(x.shape), result.shape, dim)
+        strides = _in_turns(strides, x.shape, dim[:-1]) if len(dim) > 1 else in_order(x.shape)
+    elif not torch.backends.mkl.is_available():
+        return in_order(result.shape)
+    elif len(dim) > 1:
         strides = _transformed(strides, x.shape, _sorted(strides, dim[:-1]))
     return _transformed(strides, result.shape, dim[-1:])
+
+
+_AT_ONCE = 3
+"""Dims that cuFFT transforms in one go."""
+
+
+def _is_at_once(dim: Sequence[int]) -> bool:
+    """As `use_optimized_cufft_path`."""
+    return len(dim) <= _AT_ONCE and list(dim[:2]) != [0, 1]
+
+
+def _in_turns(strides: Strides, shape: Sequence[Any], dims: Sequence[int]) -> Strides:
+    """The fastest dims first; after each turn they lie otherwise."""
+    rest = list(dims)
+    while rest:
+        rest = _sorted(strides, rest)
+        strides = _transformed(strides, shape, rest[-_AT_ONCE:])
+        del rest[-_AT_ONCE:]
+    return strides
 
 
 def _sorted(strides: Strides, dims: Sequence[int]) -> list[int]:
@@ -46,8 +80,6 @@ def _sorted(strides: Strides, dims: Sequence[int]) -> list[int]:
 
 def _transformed(strides: Strides, shape: Sequence[Any], dims: Sequence[int]) -> Strides:
     """As `_exec_fft`: the dims of a batch come first, those that are transformed in the order of `dims`."""
-    if not torch.backends.mkl.is_available():
-        return in_order(shape)
     lying: list[Any] = [0] * len(shape)
     step: Any = 1
     for d in (*reversed(dims), *reversed(_batch_dims(strides, dims))):

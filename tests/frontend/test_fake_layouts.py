@@ -388,3 +388,26 @@ def test_exported() -> None:
 class Plus(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + 1
+
+
+FFT: Any = torch.ops.aten
+CUFFT: list[tuple[Any, tuple[int, ...], list[int], tuple[int, ...], tuple[int, ...]]] = [
+    (FFT._fft_c2c, (4, 5), [1, 0], (4, 5), (5, 1)),
+    (FFT._fft_c2c, (4, 5, 6), [1, 0], (4, 5, 6), (5, 1, 20)),
+    (FFT._fft_c2c, (4, 5, 6, 7), [0, 1, 2, 3], (4, 5, 6, 7), (1, 168, 28, 4)),
+    (FFT._fft_c2c, (4, 5, 6, 7, 8, 4), [0, 1, 2, 3, 4, 5], (4, 5, 6, 7, 8, 4), (30, 6, 1, 3840, 480, 120)),
+    (FFT._fft_c2c, (4, 5, 6, 7, 8, 4), [0, 1, 2, 3, 4], (4, 5, 6, 7, 8, 4), (5, 1, 1120, 160, 20, 6720)),
+    (FFT._fft_c2r, (4, 5, 6, 7, 8, 4), [0, 1, 2, 3, 4, 5], (4, 5, 6, 7, 8, 6), (30, 6, 6720, 960, 120, 1)),
+    (FFT._fft_r2c, (4, 5, 6), [1, 0], (3, 5, 6), (1, 3, 15)),
+    (FFT._fft_r2c, (4, 5, 6, 7), [1, 0], (3, 5, 6, 7), (1, 3, 105, 15)),
+]
+"""Operator, sizes, dims, sizes of the result, and its strides as they were found on an H200 with torch 2.11."""
+
+
+@pytest.mark.parametrize(("operator", "shape", "dim", "sizes", "strides"), CUFFT)
+def test_transforms_on_gpus(
+    operator: Any, shape: tuple[int, ...], dim: list[int], sizes: tuple[int, ...], strides: tuple[int, ...]
+) -> None:
+    x, result = torch.empty(shape, device="meta"), torch.empty(sizes, device="meta")
+    layout = fake_layouts.layout_of(operator.default, result, (x, dim))
+    assert layout is not None and tuple(layout(result, {"self": x, "dim": dim})) == strides
