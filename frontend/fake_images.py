@@ -52,8 +52,8 @@ def normalized(result: Any, given: Given) -> Strides:
 
 
 def pooled(result: Any, given: Given) -> Strides:
-    """As ATen's `max_pool3d_with_indices_out_cpu_template`, and as it does on GPUs: an image without a batch is one of a batch if that is
-    contiguous with its channels as the fastest, and not without.
+    """As ATen's `max_pool3d_with_indices_out_cpu_template`, and as on GPUs: an image without a batch is one of a batch
+    if that is contiguous with its channels as the fastest, and not without.
     """
     x = given["self"]
     if x.dim() == 5:
