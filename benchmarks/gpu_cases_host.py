@@ -144,6 +144,16 @@ def _(_: Any) -> str:
     return ""
 
 
+@check("host/no inputs and no kernels")
+def _(_: Any) -> str:
+    fast = compiled(lambda: torch.randint(0, 10, (64,), device=GPU), options={"random": "eager"})
+    torch.manual_seed(0)
+    found = fast()
+    torch.manual_seed(0)
+    assert torch.equal(found, torch.randint(0, 10, (64,), device=GPU))
+    return ""
+
+
 @check("host/wrong inputs")
 def _(_: Any) -> str:
     from lamella.codegen.runtime import NativeGraph

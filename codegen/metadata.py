@@ -75,8 +75,5 @@ class Metadata:
     kernels: tuple[GpuKernel, ...] = ()
     uploads: tuple[int, ...] = ()
     """Arguments that are numbers of the CPU, and are copied to the GPU they are expected on."""
-
-    @property
-    def on_gpu(self) -> bool:
-        """Whether it takes or makes tensors of a GPU."""
-        return self.kernels != () or any(a.device != "cpu" for a in self.arguments)
+    on_gpu: bool = False
+    """Whether it takes or makes tensors of a GPU."""

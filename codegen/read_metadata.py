@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import sympy
+from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+from xdsl.ir import Operation
 
 from ..dialects import expr, literal
 from ..dialects.aten import lookup
@@ -29,15 +31,21 @@ def metadata(module: ModuleOp, kernels: Mapping[str, CompiledKernel] | None = No
     objects = tuple(_spec(a) for a in _array(module, "lamella.objects"))
     arguments = tuple(_argument(name.data, type) for name, type in pairs)
     uploads = tuple(i.value.data for i in _array(module, UPLOADS)) if UPLOADS in module.attributes else ()
+    on_gpu = any(a.device != "cpu" for a in arguments) or any(map(_is_of_gpus, module.ops))
     if "lamella.kernels" not in module.attributes:
-        return Metadata(arguments, objects, uploads=uploads)
+        return Metadata(arguments, objects, uploads=uploads, on_gpu=on_gpu)
     words = _array(module, "lamella.kernels")
     used: list[GpuKernel] = []
     for symbol, device, buffers, bits in (words[i : i + 4] for i in range(0, len(words), 4)):
         code = (kernels or {})[symbol.data]
         widths = tuple(n.value.data for n in bits)
         used.append(GpuKernel(symbol.data, device.value.data, buffers.value.data, widths, code))
-    return Metadata(arguments, objects, tuple(used), uploads)
+    return Metadata(arguments, objects, tuple(used), uploads, on_gpu=on_gpu or bool(used))
+
+
+def _is_of_gpus(op: Operation) -> bool:
+    """Whether it declares a function of the host program for GPUs, which may make tensors there without kernels."""
+    return isinstance(op, llvm.FuncOp) and op.sym_name.data.startswith("lamella_cuda_")
 
 
 def _array(module: ModuleOp, name: str) -> Sequence[Any]:

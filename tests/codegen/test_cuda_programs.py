@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,9 +22,9 @@ OPTIONS = Options(target="sm_90", cache=False)
 TARGET, GPU = driver.target_of(OPTIONS), driver.gpu_of(OPTIONS)
 
 
-def compiled(gpu: InterpretedGpu, text: str) -> NativeGraph:
+def compiled(gpu: InterpretedGpu, text: str, options: Options = OPTIONS) -> NativeGraph:
     module = parse_module(text)
-    driver.run_passes(module, driver.pipeline(OPTIONS, TARGET, GPU))
+    driver.run_passes(module, driver.pipeline(options, TARGET, GPU))
     with gpu.used():
         graph = driver.native(module, TARGET, GPU)
         graph.function()
@@ -412,3 +413,16 @@ def test_launches_of_one_kernel_from_any_address(gpu: InterpretedGpu) -> None:
     gpu.run(graph, [torch.tensor(2.0), x, torch.ones(64), y, torch.ones(32)])
     torch.testing.assert_close(x, before[0] + 2)
     torch.testing.assert_close(y, before[1] + 2)
+
+
+def test_a_program_that_neither_takes_a_tensor_nor_launches_a_kernel(gpu: InterpretedGpu) -> None:
+    """It only makes one, which ATen fills: it needs the functions for GPUs all the same."""
+    t = on(S0, 4, dtype="i64")
+    text = f"""
+        func.func @main() -> {t} {{
+          %r = aten.randint.low(0, 10, [4], device = "cuda:0", pin_memory = false) : () -> {t}
+          func.return %r : {t}
+        }}
+    """
+    graph = compiled(gpu, text, replace(OPTIONS, random="eager"))
+    assert graph.meta.on_gpu and not graph.meta.kernels
