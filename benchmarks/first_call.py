@@ -12,7 +12,8 @@ that function in place of `torch.compile`. The package is compiled to bytecode b
     python benchmarks/first_call.py --bench bench.py --device cuda --dtype bf16 --cases hf/bert,hf/gpt2 [--shard 0/2]
 
 measures cases of bench.py, suite/name, as its compile_s: after a trivial function was compiled (in brackets here, too),
-three calls less three later ones. With --shard every n-th case from the i-th is run.
+three calls less three later ones. The backend `aot_eager` is torch's own part. With --shard every n-th case from the
+i-th is run.
 """
 
 from __future__ import annotations
@@ -111,7 +112,9 @@ def measure(name: str, backend: str, options: argparse.Namespace) -> dict[str, t
         if options.bench:
             command += ["--bench", options.bench, "--device", options.device, "--dtype", options.dtype]
         for prefix in ("", "warm "):
-            done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+            done = subprocess.run(command, env=env, capture_output=True, text=True)
+            if done.returncode:
+                raise SystemExit(f"{name} with {backend} failed:\n{done.stderr[-2000:]}")
             times = json.loads(done.stdout.splitlines()[-1])
             found |= {prefix + key: tuple(value) for key, value in times.items()}
     return found
