@@ -56,7 +56,7 @@ define private void @fail_result(ptr %self, i64 %name, ptr %format) {
 
 ; Whether *owned, a result of the operator named self[name], has that dtype and those sizes; when only the strides
 ; differ it is replaced by a copy that has them, as is one without elements of another dtype (ATen's native_dropout
-; gives such a mask).
+; gives such a mask). Strides of elements that would overlap are an error, but those that are 0.
 define i32 @lamella_result(ptr %self, i64 %name, ptr %owned, i64 %nd, ptr %sizes, ptr %strides, i32 %dtype, ptr %data) {
   %tmp = alloca ptr
   %h = load ptr, ptr %owned
@@ -81,6 +81,8 @@ each:
   %i = phi i64 [ 0, %layout ], [ %i1, %one ]
   %numel = phi i64 [ 1, %layout ], [ %numel1, %one ]
   %same = phi i1 [ true, %layout ], [ %same1, %one ]
+  %apart = phi i64 [ 1, %layout ], [ %apart1, %one ]
+  %reach = phi i64 [ 1, %layout ], [ %reach1, %one ]
   %more = icmp slt i64 %i, %nd
   br i1 %more, label %check, label %strided
 check:
@@ -100,6 +102,12 @@ one:
   %st_ok = or i1 %st_same, %single
   %same1 = and i1 %same, %st_ok
   %numel1 = mul i64 %numel, %g
+  %repeated = icmp eq i64 %ws, 0
+  %places = select i1 %repeated, i64 1, i64 %g
+  %apart1 = mul i64 %apart, %places
+  %last = sub i64 %places, 1
+  %far = mul i64 %last, %ws
+  %reach1 = add i64 %reach, %far
   %i1 = add i64 %i, 1
   br label %each
 strided:
@@ -109,7 +117,10 @@ strided:
   br i1 %fine, label %pointer, label %other
 other:
   %may = or i1 %d_ok, %none
-  br i1 %may, label %copy, label %type
+  br i1 %may, label %placed, label %type
+placed:
+  %narrow = icmp slt i64 %reach, %apart
+  br i1 %narrow, label %overlap, label %copy
 copy:
   %r4 = call i32 @lamella_restride(ptr %owned, i64 %nd, ptr %sizes, ptr %strides, i32 %dtype)
   %r4_ok = icmp eq i32 %r4, 0
@@ -126,6 +137,9 @@ few:
   ret i32 1
 type:
   call void @fail_result(ptr %self, i64 %name, ptr @bad_dtype)
+  ret i32 1
+overlap:
+  call void @fail_result(ptr %self, i64 %name, ptr @bad_strides)
   ret i32 1
 differ:
   call void @fail_result(ptr %self, i64 %name, ptr @bad_sizes)

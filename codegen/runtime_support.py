@@ -329,6 +329,7 @@ DECLARATIONS = r"""
 @short = private constant [37 x i8] c"an operator returned too few results\00"
 @missing = private constant [22 x i8] c"%U returned no tensor\00"
 @bad_sizes = private constant [69 x i8] c"%U returned a tensor whose sizes are not those the compiler was told\00"
+@bad_strides = private constant [72 x i8] c"%U returned a tensor that lies otherwise than told: elements would meet\00"
 @bad_dtype = private constant [70 x i8] c"%U returned a tensor whose dtype is not the one the compiler was told\00"
 
 declare i64 @PyList_Size(ptr)

@@ -255,3 +255,20 @@ def test_an_argument_that_gets_another_result_is_copied(version: int) -> None:
     first, second = run(x, y)
     assert torch.equal(first, torch.full((4,), 2.0)) and torch.equal(second, torch.full((4,), 6.0))
     assert torch.equal(x, second)
+
+
+@torch.library.custom_op("lamella_test_operators::lies", mutates_args=())
+def lies(x: Tensor) -> Tensor:
+    return x * 2
+
+
+lies.register_fake(lambda x: x.new_empty_strided(x.shape, (x.shape[0], 1)))
+
+
+def test_strides_of_elements_that_overlap() -> None:
+    """What the operator gives cannot be put where its fake says; where it can, it is."""
+    f = torch.compile(lambda x: lies(x) + 1, backend="lamella", dynamic=False)
+    with pytest.raises(RuntimeError, match="lies returned a tensor that lies otherwise"):
+        f(torch.randn(4, 5))
+    x = torch.randn(5, 4)
+    assert torch.equal(f(x), x * 2 + 1)
