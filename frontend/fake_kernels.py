@@ -142,6 +142,10 @@ def _weight_norms(results: Any, given: Given) -> Any:
     return values, _as(norms, torch.float32) if norms.dtype == torch.float16 else norms
 
 
+def _powers(results: Any, given: Given) -> Any:
+    return [_power(y, {"self": x, "exponent": given["exponent"]}) for y, x in zip(results, given["self"], strict=True)]
+
+
 def _summed(result: Any, given: Given) -> Any:
     """No dims are all dims."""
     if given.get("dim", None) or result.dim() == 0:
@@ -196,6 +200,7 @@ _NORMS = (
 )
 _MENDS = {
     _aten.pow.Tensor_Scalar: _power,
+    _aten._foreach_pow.Scalar: _powers,
     _aten._unique.default: _values_first,
     _aten._unique2.default: _values_first,
     _aten.unique_dim.default: _values_first,

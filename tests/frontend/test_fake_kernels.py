@@ -72,6 +72,9 @@ def test_a_bool_to_the_power_of_one(exponent: int) -> None:
     found = torch.compile(lambda x: x**exponent, backend="lamella")(x)
     expected = x**exponent
     assert found.dtype == expected.dtype and torch.equal(found, expected)
+    (found,) = torch.compile(lambda x: torch._foreach_pow([x], exponent), backend="lamella")(x)
+    (expected,) = torch._foreach_pow([x], exponent)
+    assert found.dtype == expected.dtype and torch.equal(found, expected)
 
 
 NORMS: dict[str, Callable[..., torch.Tensor]] = {
