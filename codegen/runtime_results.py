@@ -120,7 +120,8 @@ other:
   br i1 %may, label %placed, label %type
 placed:
   %narrow = icmp slt i64 %reach, %apart
-  br i1 %narrow, label %overlap, label %copy
+  %meet = select i1 %none, i1 false, i1 %narrow
+  br i1 %meet, label %overlap, label %copy
 copy:
   %r4 = call i32 @lamella_restride(ptr %owned, i64 %nd, ptr %sizes, ptr %strides, i32 %dtype)
   %r4_ok = icmp eq i32 %r4, 0

@@ -265,6 +265,19 @@ def lies(x: Tensor) -> Tensor:
 lies.register_fake(lambda x: x.new_empty_strided(x.shape, (x.shape[0], 1)))
 
 
+@torch.library.custom_op("lamella_test_operators::nothing", mutates_args=())
+def nothing(x: Tensor) -> Tensor:
+    return torch.empty(0, 1, dtype=torch.bool)
+
+
+nothing.register_fake(lambda x: x.new_empty_strided((0, 1), (5, 1)))
+
+
+def test_no_elements_overlap_where_there_are_none() -> None:
+    found = torch.compile(lambda x: nothing(x), backend="lamella")(torch.randn(3))
+    assert found.shape == (0, 1) and found.dtype == torch.float32
+
+
 def test_strides_of_elements_that_overlap() -> None:
     """What the operator gives cannot be put where its fake says; where it can, it is."""
     f = torch.compile(lambda x: lies(x) + 1, backend="lamella", dynamic=False)
