@@ -143,12 +143,13 @@ def _weight_norms(results: Any, given: Given) -> Any:
 
 
 def _powers(results: Any, given: Given) -> Any:
+    """Each as `_power` has it."""
     return [_power(y, {"self": x, "exponent": given["exponent"]}) for y, x in zip(results, given["self"], strict=True)]
 
 
 def _summed(result: Any, given: Given) -> Any:
     """No dims are all dims."""
-    if given.get("dim", None) or result.dim() == 0:
+    if given.get("dim") or result.dim() == 0:
         return result
     return result.new_empty([1] * given["self"].dim() if given.get("keepdim", False) else [])
 

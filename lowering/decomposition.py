@@ -20,7 +20,7 @@ import torch
 from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
-from ..dialects import prims
+from ..dialects import expr, prims
 from ..dialects.aten import AtenOp
 from ..dialects.expr import Dim
 from ..dialects.prims import Number
@@ -240,8 +240,9 @@ def decompose(b: Builder, op: AtenOp, value_of: Callable[[SSAValue], Value]) -> 
 
 def _are_others(shape: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
     """Whether these shapes have different numbers of elements, as far as they are known."""
-    known = [math.prod(d for d in s if isinstance(d, int)) for s in (shape, wanted) if all(type(d) is int for d in s)]
-    return len(set(known)) > 1
+    if shape == wanted or not all(isinstance(d, int) for d in (*shape, *wanted)):
+        return False
+    return expr.product(shape) != expr.product(wanted)
 
 
 def _is_known(t: Attribute) -> bool:

@@ -12,6 +12,7 @@ from torch._dynamo.source import ConstantSource
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
+from lamella.frontend import fake_kernels
 from lamella.frontend.fake_kernels import right_fakes
 from lamella.tools.op_compare import same_strides
 
@@ -115,6 +116,13 @@ def test_no_dims_are_all_dims(keepdim: bool) -> None:
     f = torch.compile(lambda x: torch.nansum(x, dim=[], keepdim=keepdim) * 2, backend="lamella")
     found = f(x)
     assert found.shape == ((1, 1) if keepdim else ()) and found.sum() == 12
+
+
+def test_segments_along_an_axis_counted_from_the_end() -> None:
+    """Whose sizes torch 2.11 tells wrongly: those of all elements are added."""
+    x, lengths = torch.empty(6, device="meta"), torch.empty(4, dtype=torch.int32, device="meta")
+    found = fake_kernels._segments(torch.empty(4, 6, device="meta"), {"data": x, "lengths": lengths, "axis": -1})
+    assert found.shape == torch.segment_reduce(torch.ones(6), "sum", lengths=torch.tensor([1, 2, 2, 1]), axis=-1).shape
 
 
 @pytest.mark.parametrize("default", [torch.float16, torch.float32, torch.float64])
