@@ -57,21 +57,16 @@ class Recorder:
 
 
 @pytest.fixture
-def recorder() -> Iterator[Recorder]:
+def recorder() -> Recorder:
     """A backend that runs modules from their text and keeps it: `torch.compile(f, backend=recorder.backend)`."""
-    torch._dynamo.reset()
     torch.manual_seed(0)
-    yield Recorder()
-    torch._dynamo.reset()
+    return Recorder()
 
 
 @pytest.fixture
-def strict(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A bug of the compiler is an error, and nothing is compiled before or left after."""
+def strict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug of the compiler is an error."""
     monkeypatch.setenv("LAMELLA_STRICT", "1")
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 @pytest.fixture
