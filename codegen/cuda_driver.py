@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from .errors import CodegenError
 from .runtime_support import plain_keys
-from .triton_compile import CompiledKernel, KernelSource, compile_kernels
+from .triton_compile import Begun, CompiledKernel, KernelSource, begin_kernels
 
 if TYPE_CHECKING:
     import torch
@@ -27,19 +27,14 @@ _FREE_SHARED = 48 << 10
 """Shared memory that a kernel may use without asking."""
 
 
-Progress = Callable[[int, int, str], None]
-
-
 class Driver(Protocol):
     """The functions that code is linked with (over those of `imports.IMPORTS`), and ways to make and load kernels."""
 
     @property
     def imports(self) -> Mapping[str, int]: ...
 
-    def compile(
-        self, sources: Sequence[KernelSource], sm: int, *, progress: Progress | None = None
-    ) -> Sequence[CompiledKernel]:
-        """The code of each source."""
+    def begin(self, sources: Sequence[KernelSource], sm: int) -> Begun:
+        """Has the code of each source made, by others; what it gives waits for them."""
         ...
 
     def load(self, kernel: CompiledKernel, device: int) -> int:
@@ -78,10 +73,8 @@ class Cuda:
     def plain_keys(self) -> int:
         return plain_keys("cuda")
 
-    def compile(
-        self, sources: Sequence[KernelSource], sm: int, *, progress: Progress | None = None
-    ) -> Sequence[CompiledKernel]:
-        return compile_kernels(sources, sm, progress=progress)
+    def begin(self, sources: Sequence[KernelSource], sm: int) -> Begun:
+        return begin_kernels(sources, sm)
 
     def load(self, kernel: CompiledKernel, device: int) -> int:
         """Equal code is loaded onto a GPU once, and stays: a graph that is gone may still run there."""
@@ -131,9 +124,9 @@ def driver() -> Driver:
     return _used[-1] if _used else _cuda()
 
 
-def compiler() -> Callable[..., Sequence[CompiledKernel]]:
+def compiler() -> Callable[[Sequence[KernelSource], int], Begun]:
     """What makes code of sources: Triton, without a GPU too, or the driver that is used instead."""
-    return _used[-1].compile if _used else compile_kernels
+    return _used[-1].begin if _used else begin_kernels
 
 
 @cache

@@ -29,7 +29,7 @@ from .interpret_tt_ops import dtype_of
 from .jit import compile_object, load_object
 from .runtime_support import plain_keys
 from .target import CpuTarget
-from .triton_compile import CompiledKernel, KernelSource
+from .triton_compile import Begun, CompiledKernel, KernelSource
 
 _P, _I, _L = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
 _CPU, _CUDA = 0, 1
@@ -144,11 +144,12 @@ class InterpretedGpu:
     def plain_keys(self) -> int:
         return plain_keys("cpu")
 
-    def compile(self, sources: Sequence[KernelSource], sm: int, **_: Any) -> list[CompiledKernel]:
-        return [
+    def begin(self, sources: Sequence[KernelSource], sm: int) -> Begun:
+        made = [
             CompiledKernel(s.name, s.text.encode(), s.warps, 0, sm=sm, source=s, overlaps=self.overlaps)
             for s in sources
         ]
+        return lambda: made
 
     def load(self, kernel: CompiledKernel, device: int) -> int:
         self._kernels.append((kernel, device, []))

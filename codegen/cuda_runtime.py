@@ -61,7 +61,7 @@ def kernel_record(
 
     def make_other() -> None:
         assert kernel.source is not None
-        (other,) = driver.compile([for_any_address(kernel.source)], kernel.sm)
+        (other,) = driver.begin([for_any_address(kernel.source)], kernel.sm)()
         made.append(kernel_record(driver, other, device, 0, ()))
         record.other = ctypes.addressof(made[0])
 

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import count
 
 from ..dialects.tt_versions import version_of
 from .cache import Cache, cache_key, default_cache
@@ -74,6 +75,11 @@ def triton_version() -> str | None:
     return found
 
 
+Progress = Callable[[int, int, str], None]
+Begun = Callable[..., list[CompiledKernel]]
+"""Kernels that are being compiled, to be waited for once; a Progress may be given."""
+
+
 def compile_kernels(
     sources: Sequence[KernelSource],
     sm: int,
@@ -82,7 +88,7 @@ def compile_kernels(
     workers: Workers = WORKERS,
     processes: int | None = None,
     seconds: float = 300,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[CompiledKernel]:
     """Machine code of each source for compute capability `sm` (90 for sm_90), from the cache or from Triton.
 
@@ -90,44 +96,63 @@ def compile_kernels(
     CodegenError for a kernel that Triton does not compile, with its name, the file that its text is in and Triton's
     words.
     """
+    begun = begin_kernels(sources, sm, cache=cache, workers=workers, processes=processes, seconds=seconds)
+    return begun(progress)
+
+
+def begin_kernels(
+    sources: Sequence[KernelSource],
+    sm: int,
+    *,
+    cache: Cache | None = None,
+    workers: Workers = WORKERS,
+    processes: int | None = None,
+    seconds: float = 300,
+) -> Begun:
+    """The same in two: processes are at work when this returns. Raises MissingTriton; what it gives the rest."""
     version = triton_version()
     if version is None:
         raise MissingTriton(f"kernels for a GPU need Triton: {REMEDY}")
     cache = cache or default_cache()
     keys = [cache_key(s.text, repr(s.options()), str(sm), version, FORMAT) for s in sources]
     found: dict[str, CompiledKernel] = {}
+    missing: dict[str, KernelSource] = {}
     for key, source in zip(keys, sources, strict=True):
-        if key not in found and (data := cache.get("cubin", key)) is not None:
+        if key in found or key in missing:
+            continue
+        if (data := cache.get("cubin", key)) is not None:
             found[key] = pickle.loads(data)
-            _tell(progress, len(found), len(set(keys)), source.name)
-    missing = {key: s for key, s in zip(keys, sources, strict=True) if key not in found}
-    names = [s.name for s in missing.values()]
-    ready = len(found)
-
-    def done(i: int) -> None:
-        nonlocal ready
-        ready += 1
-        _tell(progress, ready, len(set(keys)), names[i])
-
+        else:
+            missing[key] = source
     texts = {key: waiting(s.text) if sm >= OVERLAP else s.text for key, s in missing.items()}
     requests = [Request(texts[key], sm, s.options()) for key, s in missing.items()]
-    answers = workers.run(requests, processes or processors(), seconds=seconds, done=done)
-    for (key, source), answer in zip(missing.items(), answers, strict=True):
-        if answer.metadata is None:
-            raise CodegenError(_report(source, sm, answer.error))
-        m = answer.metadata
-        found[key] = CompiledKernel(
-            name=m["name"],
-            cubin=answer.cubin,
-            warps=m.get("num_warps", source.warps),
-            shared=m["shared"] or 0,
-            scratch=m.get("global_scratch_size") or 0,
-            sm=sm,
-            source=source,
-            overlaps=texts[key] != source.text,
-        )
-        cache.put("cubin", key, pickle.dumps(found[key]))
-    return [found[key] for key in keys]
+    batch = workers.begin(requests, processes or processors(), seconds=seconds)
+
+    names, waited = dict(zip(keys, (s.name for s in sources), strict=True)), list(missing)
+
+    def finish(progress: Progress | None = None) -> list[CompiledKernel]:
+        tell, ready = progress or (lambda _done, _all, _name: None), count(1)
+        for key in found:
+            tell(next(ready), len(names), names[key])
+        answers = batch.finish(lambda i: tell(next(ready), len(names), names[waited[i]]))
+        for (key, source), answer in zip(missing.items(), answers, strict=True):
+            if answer.metadata is None:
+                raise CodegenError(_report(source, sm, answer.error))
+            m = answer.metadata
+            found[key] = CompiledKernel(
+                name=m["name"],
+                cubin=answer.cubin,
+                warps=m.get("num_warps", source.warps),
+                shared=m["shared"] or 0,
+                scratch=m.get("global_scratch_size") or 0,
+                sm=sm,
+                source=source,
+                overlaps=texts[key] != source.text,
+            )
+            cache.put("cubin", key, pickle.dumps(found[key]))
+        return [found[key] for key in keys]
+
+    return finish
 
 
 OVERLAP = 90
@@ -153,11 +178,6 @@ FORMAT = "4"
 def processors() -> int:
     """How many processes of this machine's may compile at a time."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _tell(progress: Callable[[int, int, str], None] | None, done: int, of: int, name: str) -> None:
-    if progress is not None:
-        progress(done, of, name)
 
 
 def _report(source: KernelSource, sm: int, error: str) -> str:

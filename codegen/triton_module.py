@@ -14,7 +14,7 @@ from ..dialects.tt_versions import OLDEST, TritonVersion, version_of
 from ..lowering.host_devices import GRID
 from ..lowering.kernel_to_tt import ANYWHERE
 from .cuda_driver import compiler
-from .triton_compile import CompiledKernel, KernelSource, compile_kernels, processors, triton_version
+from .triton_compile import CompiledKernel, KernelSource, begin_kernels, processors, triton_version
 from .triton_workers import WORKERS
 
 Kernels = Callable[[], dict[str, CompiledKernel]]
@@ -40,7 +40,7 @@ def _source(kernel: FuncOp, anywhere: FuncOp | None, version: TritonVersion) -> 
 
 def expect_kernels(ops: int) -> None:
     """Kernels of so many operators are to be compiled soon: processes for that start meanwhile, and load Triton."""
-    if triton_version() is not None and compiler() is compile_kernels:
+    if triton_version() is not None and compiler() is begin_kernels:
         WORKERS.start(min(processors(), _MOST_AHEAD, 2 + ops // _OPS_OF_A_PROCESS))
 
 
@@ -59,9 +59,9 @@ def compile_kernels_of(module: ModuleOp, capability: Callable[[int], int]) -> Ke
         by_sm.setdefault(capability(device_of(op)), []).append(source)
     if not by_sm:
         return dict
-    compile = compiler()
-    pool = ThreadPoolExecutor(len(by_sm), thread_name_prefix="lamella-triton")
-    futures = [(sources, pool.submit(compile, sources, sm)) for sm, sources in by_sm.items()]
+    begun = [(sources, compiler()(sources, sm)) for sm, sources in by_sm.items()]
+    pool = ThreadPoolExecutor(len(begun), thread_name_prefix="lamella-triton")
+    futures = [(sources, pool.submit(finish)) for sources, finish in begun]
     pool.shutdown(wait=False)
     return lambda: {s.name: k for sources, f in futures for s, k in zip(sources, f.result(), strict=True)}
 

@@ -4,8 +4,8 @@ This file is the program of such a process (`triton_workers` starts it as a scri
 package. It drives Triton's stages itself: `triton.compile` would hash Triton's sources first, which takes longer than
 a kernel.
 
-Messages are 8 bytes of length and a pickle: first `("loaded",)`, then for each request `(text, sm, options)` an answer
-`("ok", cubin, metadata)` or `("error", message)`.
+Messages are a header with the length and a pickle: first `("loaded",)`, then for each request `(text, sm, options)` an
+answer `("ok", cubin, metadata)` or `("error", message)`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from typing import Any, BinaryIO
 
 IDLE_SECONDS = 120
 """After which a process that is asked nothing goes."""
+
+HEADER = 8
+"""Bytes of a message's length."""
 
 _OPTIONS = {
     "enable_reflect_ftz": False,  # libdevice's functions keep subnormal numbers, as torch's kernels do
@@ -49,14 +52,14 @@ def main() -> None:
 
 def send(stream: BinaryIO, message: Any) -> None:
     data = pickle.dumps(message)
-    stream.write(len(data).to_bytes(8, "little") + data)
+    stream.write(len(data).to_bytes(HEADER, "little") + data)
     stream.flush()
 
 
 def receive(stream: BinaryIO) -> Any:
     """The next message; None at the end of the stream."""
-    header = stream.read(8)
-    if len(header) < 8:
+    header = stream.read(HEADER)
+    if len(header) < HEADER:
         return None
     size = int.from_bytes(header, "little")
     data = stream.read(size)

@@ -6,22 +6,22 @@ import re
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from lamella.codegen import triton_compile
+from lamella.codegen import triton_compile, triton_workers
 from lamella.codegen.cache import Cache
 from lamella.codegen.errors import CodegenError
 from lamella.codegen.triton_compile import KernelSource, compile_kernels, waiting
 from lamella.codegen.triton_stages import rolled
-from lamella.codegen.triton_workers import Answer, Request, Worker, Workers
+from lamella.codegen.triton_workers import Answer, Batch, Request, Worker, Workers
 from lamella.dialects.text import parse_module
 from lamella.dialects.tt_text import kernel_text
 
@@ -172,9 +172,9 @@ def test_each_text_is_compiled_once(cache: Cache) -> None:
     asked: list[Request] = []
 
     class Counting(Workers):
-        def run(self, requests: Sequence[Request], processes: int, **how: Any) -> list[Answer]:
+        def begin(self, requests: Sequence[Request], processes: int, **how: Any) -> Batch:
             asked.extend(requests)
-            return super().run(requests, processes, **how)
+            return super().begin(requests, processes, **how)
 
     sources = [
         KernelSource("k", add_one("k")),
@@ -203,10 +203,10 @@ def test_death_is_of_one_kernel() -> None:
     """The others are compiled, and a later one too."""
     workers = Workers()
     texts = [add_one("a"), ABORTS, add_one("b")]
-    answers = workers.run([Request(text, 90, {"num_warps": 4}) for text in texts], 2)
+    answers = workers.begin([Request(text, 90, {"num_warps": 4}) for text in texts], 2).finish()
     assert [bool(a.cubin) for a in answers] == [True, False, True]
     assert "exit status" in answers[1].error and "Assertion" in answers[1].error
-    assert workers.run([Request(add_one("c"), 90, {})], 1)[0].cubin
+    assert workers.begin([Request(add_one("c"), 90, {})], 1).finish()[0].cubin
     workers.stop()
 
 
@@ -219,15 +219,8 @@ def script(folder: Path, text: str) -> Path:
 def test_process_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second is over when the process has said something: on a busy machine it starts later than that."""
     mark = tmp_path / "mark"
-
-    class Second(threading.Timer):
-        def run(self) -> None:
-            while not mark.exists() and not self.finished.is_set():
-                time.sleep(0.01)
-            if not self.finished.is_set():
-                self.function()
-
-    monkeypatch.setattr(threading, "Timer", Second)
+    clock = SimpleNamespace(monotonic=lambda: 10.0 if mark.exists() else 0.0)
+    monkeypatch.setattr(triton_workers, "time", clock)
     text = f"""
         import time
         from pathlib import Path
@@ -239,7 +232,7 @@ def test_process_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         time.sleep(60)
         """
     workers = Workers(lambda: Worker(script(tmp_path, textwrap.dedent(text))))
-    (answer,) = workers.run([Request("", 90, {})], 1, seconds=1)
+    (answer,) = workers.begin([Request("", 90, {})], 1, seconds=1).finish()
     assert "stopped after 1 s" in answer.error and "here" in answer.error
 
 
@@ -258,7 +251,7 @@ def test_process_that_went_is_replaced(tmp_path: Path) -> None:
             send(sys.stdout.buffer, ("ok", b"code", {{}}))
         """
     workers = Workers(lambda: Worker(script(tmp_path, textwrap.dedent(text))))
-    assert workers.run([Request("", 90, {})], 1) == [Answer(b"code", {})]
+    assert workers.begin([Request("", 90, {})], 1).finish() == [Answer(b"code", {})]
     workers.stop()
 
 
@@ -284,9 +277,50 @@ def test_who_is_ready_goes_first(tmp_path: Path) -> None:
 
     workers = Workers(start)
     workers.start(2)
-    answers = workers.run([Request(str(i), 90, {}) for i in range(5)], 2)
+    answers = workers.begin([Request(str(i), 90, {}) for i in range(5)], 2).finish()
     assert [a.cubin for a in answers] == [b"0", b"1", b"2", b"3", b"4"]
     made[0].process.kill()
+    workers.stop()
+
+
+ECHO = """
+    import os
+    from triton_stages import receive, send
+    send(sys.stdout.buffer, ("loaded",))
+    while (request := receive(sys.stdin.buffer)) is not None:
+        print(request[1], file=sys.stderr, flush=True)
+        send(sys.stdout.buffer, ("ok", request[0].encode(), {}))
+    """
+
+
+def test_at_work_before_they_are_waited_for(tmp_path: Path) -> None:
+    """A process that has loaded Triton is asked at once; texts and code may be longer than a pipe holds."""
+    workers = Workers(lambda: Worker(script(tmp_path, textwrap.dedent(ECHO))))
+    assert workers.begin([Request("a", 80, {})], 1).finish() == [Answer(b"a", {})]
+    (worker,) = workers.take(1)
+    workers.give_back(worker)
+    batch = workers.begin([Request("b" * (1 << 21), 90, {})], 1)
+    until = time.monotonic() + 60
+    while worker.words() != "\n  90":
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    (answer,) = batch.finish()
+    assert answer.cubin == b"b" * (1 << 21) and workers.take(2) == [worker]
+    worker.stop()
+
+
+def test_who_no_longer_waits(tmp_path: Path) -> None:
+    """Processes whose answers nobody will hear end, and later ones are others'."""
+
+    def interrupted(_: int) -> None:
+        raise KeyboardInterrupt
+
+    workers = Workers(lambda: Worker(script(tmp_path, textwrap.dedent(ECHO))))
+    batch = workers.begin([Request("a", 90, {}), Request("b", 90, {})], 1)
+    with pytest.raises(KeyboardInterrupt):
+        batch.finish(interrupted)
+    assert workers.take(1) == []
+    assert workers.begin([Request("c", 90, {})], 1).finish() == [Answer(b"c", {})]
     workers.stop()
 
 
@@ -303,7 +337,7 @@ def test_triton_that_cannot_be_loaded(tmp_path: Path, raised: str, said: str) ->
         triton_stages.main()
         """
     workers = Workers(lambda: Worker(script(tmp_path, textwrap.dedent(text))))
-    (answer,) = workers.run([Request("", 90, {})], 1)
+    (answer,) = workers.begin([Request("", 90, {})], 1).finish()
     workers.stop()
     assert re.search(f"(?s){said}", answer.error)
 
