@@ -26,6 +26,7 @@ from itertools import count
 from types import CodeType, FunctionType, MethodType, SimpleNamespace
 from typing import Any, TypeAlias
 
+from .straight_code import straight
 from .torch_compat import (
     ENTRY_CONDITION,
     ENTRY_NAMES,
@@ -91,11 +92,11 @@ class Ways:
         evaluation of frames (it is off here).
         """
         function, scope = self.function, self.function.__globals__
-        renamed: dict[str, str] = {}
-        for name in code.co_names:
-            if (instead := undisabled(name, scope)) is not None:
-                renamed[name] = f"__lamella_{next(_numbers)}_{name}"
-                scope[renamed[name]] = instead
+        graphs = {name: graph for name in code.co_names if (graph := undisabled(name, scope)) is not None}
+        if (short := straight(code, graphs)) is not None:
+            return short
+        renamed = {name: f"__lamella_{next(_numbers)}_{name}" for name in graphs}
+        scope.update({renamed[name]: graph for name, graph in graphs.items()})
         code = code.replace(co_names=tuple(renamed.get(name, name) for name in code.co_names))
         run = FunctionType(code, scope, function.__name__, None, function.__closure__)
         for name in renamed.values():
