@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .zoo import Case
+from .zoo import Case, varied
 
 PARAMETERS = 60_000_000
 """More than that is not small: the rules do not fit the config."""
@@ -171,7 +171,7 @@ def model(name: str, seed: int = 0) -> nn.Module:
         count = sum(p.numel() for p in cls(config).parameters())
     if count > PARAMETERS:
         raise ValueError(f"{count / 1e6:.0f} million parameters")
-    return cls(config).eval()
+    return varied(cls(config).eval())
 
 
 def load(name: str, seed: int = 0) -> Case:
