@@ -127,7 +127,6 @@ def begin_kernels(
     texts = {key: waiting(s.text) if sm >= OVERLAP else s.text for key, s in missing.items()}
     requests = [Request(texts[key], sm, s.options()) for key, s in missing.items()]
     batch = workers.begin(requests, processes or processors(), seconds=seconds)
-
     names, waited = dict(zip(keys, (s.name for s in sources), strict=True)), list(missing)
 
     def finish(progress: Progress | None = None) -> list[CompiledKernel]:
