@@ -138,6 +138,7 @@ class Batch:
         self._processes = processes
         for worker in workers.take(processes) if requests else ():
             self._begin(worker)
+        self._hear(0)  # who has loaded Triton since it was started
 
     def _begin(self, worker: Worker) -> None:
         self._heard.register(worker, selectors.EVENT_READ)
@@ -190,7 +191,7 @@ class Batch:
                     break
                 while len(self._at) < min(self._processes, len(self._requests) - len(told)):
                     self._begin(self._workers.new())
-                self._hear()
+                self._hear(max(0.0, min(late for _, late in self._at.values()) - time.monotonic()))
         except BaseException:
             for worker in self._at:  # nobody will hear them
                 worker.stop()
@@ -200,10 +201,9 @@ class Batch:
             self._workers.give_back(worker)
         return [self._answers[i] for i in range(len(self._requests))]
 
-    def _hear(self) -> None:
-        """Waits for what a process says, or for one of them to be too late."""
-        soon = min(late for _, late in self._at.values()) - time.monotonic()
-        for key, _ in self._heard.select(max(0.0, soon)):
+    def _hear(self, seconds: float) -> None:
+        """Waits so long for what processes say, and ends those that are too late."""
+        for key, _ in self._heard.select(seconds):
             worker = cast(Worker, key.fileobj)
             try:
                 message = worker.hear()
