@@ -86,8 +86,6 @@ def compile_kernels(
     *,
     cache: Cache | None = None,
     workers: Workers = WORKERS,
-    processes: int | None = None,
-    seconds: float = 300,
     progress: Progress | None = None,
 ) -> list[CompiledKernel]:
     """Machine code of each source for compute capability `sm` (90 for sm_90), from the cache or from Triton.
@@ -96,20 +94,13 @@ def compile_kernels(
     CodegenError for a kernel that Triton does not compile, with its name, the file that its text is in and Triton's
     words.
     """
-    begun = begin_kernels(sources, sm, cache=cache, workers=workers, processes=processes, seconds=seconds)
-    return begun(progress)
+    return begin_kernels(sources, sm, cache=cache, workers=workers)(progress)
 
 
 def begin_kernels(
-    sources: Sequence[KernelSource],
-    sm: int,
-    *,
-    cache: Cache | None = None,
-    workers: Workers = WORKERS,
-    processes: int | None = None,
-    seconds: float = 300,
+    sources: Sequence[KernelSource], sm: int, *, cache: Cache | None = None, workers: Workers = WORKERS
 ) -> Begun:
-    """The same in two: processes are at work when this returns. Raises MissingTriton; what it gives the rest."""
+    """The same in two: processes are at work when this returns. Raises MissingTriton; what it gives raises the rest."""
     version = triton_version()
     if version is None:
         raise MissingTriton(f"kernels for a GPU need Triton: {REMEDY}")
@@ -126,7 +117,7 @@ def begin_kernels(
             missing[key] = source
     texts = {key: waiting(s.text) if sm >= OVERLAP else s.text for key, s in missing.items()}
     requests = [Request(texts[key], sm, s.options()) for key, s in missing.items()]
-    batch = workers.begin(requests, processes or processors(), seconds=seconds)
+    batch = workers.begin(requests, processors())
     names, waited = dict(zip(keys, (s.name for s in sources), strict=True)), list(missing)
 
     def finish(progress: Progress | None = None) -> list[CompiledKernel]:

@@ -97,7 +97,7 @@ class Worker:
             raise self._ended()
         self._received += data
         size = HEADER + int.from_bytes(self._received[:HEADER], "little")
-        if len(self._received) < max(size, HEADER):
+        if len(self._received) < size:
             return None
         message = pickle.loads(self._received[HEADER:size])
         del self._received[:size]

@@ -1,8 +1,8 @@
 """TorchDynamo's code of a whole function in few steps.
 
-What it makes of `x + y` keeps a stack in lists and gives a result back after nine instructions: a fifth of what a call
-costs. Where code does no more than to call one graph with its arguments and to return what that gives, in tuples and
-lists perhaps, it is run here by symbols, once, and written as one expression.
+What it makes of `x + y` keeps a stack in lists around the graph's call, a twentieth of what a call costs. Where
+code does no more than to call one graph with its arguments and to return what that gives, in tuples and lists perhaps,
+it is run here by symbols, once, and written as one expression.
 """
 
 from __future__ import annotations
@@ -140,9 +140,9 @@ def straight(code: CodeType, graphs: Mapping[str, Callable[..., Any]]) -> Callab
                 return run.function(run.stack[-1]) if run.call else None
             if instruction.opname not in _IGNORED:
                 run.step(instruction)
-    except (_Unknown, LookupError, ValueError):  # a value that is not there: something was left out
-        pass
-    return None
+        return None
+    except (_Unknown, LookupError, ValueError):  # also a value that is not there: something was left out
+        return None
 
 
 def _parameters(code: CodeType) -> tuple[str, list[str]]:
