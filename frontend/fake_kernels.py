@@ -326,7 +326,7 @@ def _right_or_remembered(mode: Any, operator: Any, types: Any, args: Sequence[An
     if operator in CHECKS:
         with mode:
             CHECKS[operator](_given(operator, args, keywords))
-    if operator in _INSTEAD or operator in _MENDS:
+    if operator in _INSTEAD:
         return _right(mode, operator, types, args, keywords)
     return _mended(mode, operator, _run_or_remember(mode, operator, types, args, keywords), args, keywords)
 

@@ -67,7 +67,7 @@ class Repeats:
         numbers: dict[Any, int] = {}
         for i, op in enumerate(self.ops):
             number = -1
-            if isinstance(op, AtenOp) and (number := numbers.get(key := _key(op), i)) == i:
+            if isinstance(op, AtenOp) and not _gives_others(op) and (number := numbers.get(key := _key(op), i)) == i:
                 number = numbers[key] = i if _is_fit(op) else -1  # that of all with this key
             self.keys.append(number if number >= 0 else -1 - i)
         self.views: list[int] = []
@@ -239,8 +239,13 @@ def _is_fit(op: AtenOp) -> bool:
     """Whether an op does the same wherever it stands, to what it is given."""
     if not is_function(op) or introduces_sizes(op):
         return False
-    types = (v.type for v in (*op.operands, *op.results))
+    types = (v.type for v in (*op.operands, *(r for r in op.results if isinstance(r.type, TensorType))))
     return all(isinstance(t, TensorType) and t.dtype not in PARTS for t in types)
+
+
+def _gives_others(op: Operation) -> bool:
+    """Whether something is used of an op that is no tensor, as the sizes are that attention on GPUs gives."""
+    return any(r.uses for r in op.results if not isinstance(r.type, TensorType))
 
 
 def _key(op: Operation) -> Any:

@@ -262,3 +262,47 @@ builtin.module {
     func.return %5 : !sym.t<[512, 64], f32>
   }
 }
+
+// -----
+
+// Attention of GPUs gives sizes and seeds beside tensors: it is part of a layer where nobody uses them.
+// CHECK: func.func @main
+// CHECK: flow.call(%{{.*}}, %u) callee @repeated_0
+// CHECK: flow.call(%{{.*}}, %v) callee @repeated_0
+// CHECK: func.func @used
+// CHECK-NOT: flow.call
+// CHECK: func.func private @repeated_0
+// CHECK-NEXT: aten.mm
+// CHECK-NEXT: aten.view
+// CHECK-NEXT: aten._scaled_dot_product_flash_attention
+// CHECK-NEXT: aten.view
+// CHECK-NEXT: aten.relu
+// KERNEL: func.func @main
+builtin.module {
+  func.func @main(%x: !sym.t<[s0, 64], f16, device=cuda:0>, %u: !sym.t<[64, 64], f16, device=cuda:0>, %v: !sym.t<[64, 64], f16, device=cuda:0>) -> !sym.t<[s0, 64], f16, device=cuda:0> {
+    %0 = aten.mm(%x, %u) : (!sym.t<[s0, 64], f16, device=cuda:0>, !sym.t<[64, 64], f16, device=cuda:0>) -> !sym.t<[s0, 64], f16, device=cuda:0>
+    %1 = aten.view(%0, [1, 1, s0, 64]) : (!sym.t<[s0, 64], f16, device=cuda:0>) -> !sym.t<[1, 1, s0, 64], f16, device=cuda:0>
+    %2, %3, %4, %5, %6, %7, %8, %9, %10 = aten._scaled_dot_product_flash_attention(%1, %1, %1) : (!sym.t<[1, 1, s0, 64], f16, device=cuda:0>, !sym.t<[1, 1, s0, 64], f16, device=cuda:0>, !sym.t<[1, 1, s0, 64], f16, device=cuda:0>) -> (!sym.t<[1, 1, s0, 64], f16, device=cuda:0>, !sym.t<[1, 1, s0], f32, device=cuda:0>, none, none, !sym.int<s0>, !sym.int<s0>, !sym.t<[2], u64, device=cuda:0>, !sym.t<[], u64, device=cuda:0>, !sym.t<[0], f16, device=cuda:0>)
+    %11 = aten.view(%2, [s0, 64]) : (!sym.t<[1, 1, s0, 64], f16, device=cuda:0>) -> !sym.t<[s0, 64], f16, device=cuda:0>
+    %12 = aten.relu(%11) : (!sym.t<[s0, 64], f16, device=cuda:0>) -> !sym.t<[s0, 64], f16, device=cuda:0>
+    %13 = aten.mm(%12, %v) : (!sym.t<[s0, 64], f16, device=cuda:0>, !sym.t<[64, 64], f16, device=cuda:0>) -> !sym.t<[s0, 64], f16, device=cuda:0>
+    %14 = aten.view(%13, [1, 1, s0, 64]) : (!sym.t<[s0, 64], f16, device=cuda:0>) -> !sym.t<[1, 1, s0, 64], f16, device=cuda:0>
+    %15, %16, %17, %18, %19, %20, %21, %22, %23 = aten._scaled_dot_product_flash_attention(%14, %14, %14) : (!sym.t<[1, 1, s0, 64], f16, device=cuda:0>, !sym.t<[1, 1, s0, 64], f16, device=cuda:0>, !sym.t<[1, 1, s0, 64], f16, device=cuda:0>) -> (!sym.t<[1, 1, s0, 64], f16, device=cuda:0>, !sym.t<[1, 1, s0], f32, device=cuda:0>, none, none, !sym.int<s0>, !sym.int<s0>, !sym.t<[2], u64, device=cuda:0>, !sym.t<[], u64, device=cuda:0>, !sym.t<[0], f16, device=cuda:0>)
+    %24 = aten.view(%15, [s0, 64]) : (!sym.t<[1, 1, s0, 64], f16, device=cuda:0>) -> !sym.t<[s0, 64], f16, device=cuda:0>
+    %25 = aten.relu(%24) : (!sym.t<[s0, 64], f16, device=cuda:0>) -> !sym.t<[s0, 64], f16, device=cuda:0>
+    func.return %25 : !sym.t<[s0, 64], f16, device=cuda:0>
+  }
+  func.func @used(%x: !sym.t<[s0, 64], f16, device=cuda:0>, %u: !sym.t<[64, 64], f16, device=cuda:0>, %v: !sym.t<[64, 64], f16, device=cuda:0>) -> (!sym.t<[s0, 64], f16, device=cuda:0>, !sym.int<s0>) {
+    %0 = aten.mm(%x, %u) : (!sym.t<[s0, 64], f16, device=cuda:0>, !sym.t<[64, 64], f16, device=cuda:0>) -> !sym.t<[s0, 64], f16, device=cuda:0>
+    %1 = aten.view(%0, [1, 1, s0, 64]) : (!sym.t<[s0, 64], f16, device=cuda:0>) -> !sym.t<[1, 1, s0, 64], f16, device=cuda:0>
+    %2, %3, %4, %5, %6, %7, %8, %9, %10 = aten._scaled_dot_product_flash_attention(%1, %1, %1) : (!sym.t<[1, 1, s0, 64], f16, device=cuda:0>, !sym.t<[1, 1, s0, 64], f16, device=cuda:0>, !sym.t<[1, 1, s0, 64], f16, device=cuda:0>) -> (!sym.t<[1, 1, s0, 64], f16, device=cuda:0>, !sym.t<[1, 1, s0], f32, device=cuda:0>, none, none, !sym.int<s0>, !sym.int<s0>, !sym.t<[2], u64, device=cuda:0>, !sym.t<[], u64, device=cuda:0>, !sym.t<[0], f16, device=cuda:0>)
+    %11 = aten.view(%2, [s0, 64]) : (!sym.t<[1, 1, s0, 64], f16, device=cuda:0>) -> !sym.t<[s0, 64], f16, device=cuda:0>
+    %12 = aten.relu(%11) : (!sym.t<[s0, 64], f16, device=cuda:0>) -> !sym.t<[s0, 64], f16, device=cuda:0>
+    %13 = aten.mm(%12, %v) : (!sym.t<[s0, 64], f16, device=cuda:0>, !sym.t<[64, 64], f16, device=cuda:0>) -> !sym.t<[s0, 64], f16, device=cuda:0>
+    %14 = aten.view(%13, [1, 1, s0, 64]) : (!sym.t<[s0, 64], f16, device=cuda:0>) -> !sym.t<[1, 1, s0, 64], f16, device=cuda:0>
+    %15, %16, %17, %18, %19, %20, %21, %22, %23 = aten._scaled_dot_product_flash_attention(%14, %14, %14) : (!sym.t<[1, 1, s0, 64], f16, device=cuda:0>, !sym.t<[1, 1, s0, 64], f16, device=cuda:0>, !sym.t<[1, 1, s0, 64], f16, device=cuda:0>) -> (!sym.t<[1, 1, s0, 64], f16, device=cuda:0>, !sym.t<[1, 1, s0], f32, device=cuda:0>, none, none, !sym.int<s0>, !sym.int<s0>, !sym.t<[2], u64, device=cuda:0>, !sym.t<[], u64, device=cuda:0>, !sym.t<[0], f16, device=cuda:0>)
+    %24 = aten.view(%15, [s0, 64]) : (!sym.t<[1, 1, s0, 64], f16, device=cuda:0>) -> !sym.t<[s0, 64], f16, device=cuda:0>
+    %25 = aten.relu(%24) : (!sym.t<[s0, 64], f16, device=cuda:0>) -> !sym.t<[s0, 64], f16, device=cuda:0>
+    func.return %25, %19 : !sym.t<[s0, 64], f16, device=cuda:0>, !sym.int<s0>
+  }
+}
