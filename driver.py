@@ -16,6 +16,7 @@ from .codegen.errors import note_reproducer
 from .codegen.native import machines, started
 from .codegen.native import native as native
 from .dialects import lazy_methods as lazy_methods  # before the classes of what is imported below
+from .dialects.call_stack import with_room
 from .lowering.options import Options as Options
 from .lowering.pipeline import cpu_name, freezing_passes, manager
 from .lowering.pipeline import pipeline as pipeline
@@ -227,6 +228,7 @@ def gpu_of(options: Options) -> GpuTarget:
     return GpuTarget.from_name(options.target) if options.target in NAMES else host_gpu()
 
 
+@with_room
 def compile_module(module: ModuleOp, options: Options | None = None, *, stories: bool = False) -> Compilation:
     """Native code for an aten-level module, from the cache on disk where it has been compiled before.
 

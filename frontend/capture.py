@@ -17,6 +17,7 @@ from torch.fx import GraphModule
 from torch.utils import _pytree as pytree
 from xdsl.dialects.builtin import ModuleOp
 
+from ..dialects.call_stack import with_room
 from ..dialects.errors import LamellaError
 from ..dialects.text import print_module
 from ..lowering.options import Options
@@ -67,6 +68,7 @@ class CapturedModule:
         return pytree.tree_unflatten(self.imported.wrap(lambda _: results)(list(inputs)), self.out_spec)
 
 
+@with_room
 def capture(
     program: Callable[..., Any] | nn.Module | ExportedProgram,
     *args: Any,

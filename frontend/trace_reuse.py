@@ -21,6 +21,7 @@ from unittest.mock import patch
 
 import torch
 
+from ..dialects.call_stack import with_room
 from ..dialects.collection import settle, without_collection
 from .identities import code_hash
 from .rates import mark_rates
@@ -66,6 +67,7 @@ def reuse_traces(ours: Callable[[Any], bool], owner: Owner) -> None:
             settle("a trace")
         return made
 
+    @with_room
     def found_or_traced(given: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         from .torch_state import cache_entries
         from .traces import Frame, NotKept, kept
