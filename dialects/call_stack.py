@@ -22,9 +22,8 @@ def with_room(function: Callable[_P, _R]) -> Callable[_P, _R]:
     the next power of two, and what it calls has the rest of it.
     """
 
-    @wraps(function)
-    def roomy(*args: Any, **keywords: Any) -> Any:
+    def call(*args: Any, **keywords: Any) -> Any:
         return function(*args, **keywords)
 
-    roomy.__code__ = roomy.__code__.replace(co_stacksize=_WORDS)
-    return roomy
+    call.__code__ = call.__code__.replace(co_stacksize=_WORDS)
+    return wraps(function)(call)
