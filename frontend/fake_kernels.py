@@ -219,7 +219,9 @@ _MENDS = {
     _aten._weight_norm_interface.default: _weight_norms,
     **dict.fromkeys((_aten._embedding_bag.default, _aten._embedding_bag_forward_only.default), _bags),
 }
-"""What makes the results of a fake kernel right, by operator; it is told the arguments."""
+"""What makes the results of a fake kernel right, by operator; it is told the arguments. Right ones are left as they
+are: what is remembered comes by again.
+"""
 
 
 def _given(operator: Any, args: Sequence[Any], keywords: Given) -> dict[str, Any]:

@@ -273,3 +273,45 @@ def test_derivative_of_smooth_bicubic_sampling_of_any_size(layout: torch.memory_
     (expected,) = torch.autograd.grad(expected, x, g)
     torch.testing.assert_close(found, expected)
     assert same_strides(found, expected)
+
+HALVES, WIDE, aten = torch.ones(3, 4, dtype=torch.float16), torch.ones(4), torch.ops.aten
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize(
+    ("operator", "args"),
+    [
+        (aten.native_layer_norm.default, (HALVES, [4], WIDE, None, 1e-5)),
+        (aten.index.Tensor, (torch.randn(4, 5), [INDEX.T])),
+        (aten.roll.default, (IMAGES, [1], [-3])),
+        (aten.pow.Tensor_Scalar, (WIDE > 0, True)),
+        (aten._weight_norm_interface.default, (HALVES, torch.ones(3, 1, dtype=torch.float16), 0)),
+        (aten._embedding_bag.default, (WIDE.view(2, 2).bfloat16(), INDEX[0] % 2, torch.tensor([0, 2]))),
+    ],
+)
+def test_what_is_mended_is_right_again_when_it_is_remembered(
+    operator: Any, args: tuple[Any, ...], symbolic: bool
+) -> None:
+    """Rules are asked of what torch has remembered before, of a new result, and of one that they have made."""
+    FakeTensorMode.cache_clear()
+    mode = FakeTensorMode(shape_env=ShapeEnv() if symbolic else None)
+    shapes = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.DYNAMIC] * 2) if symbolic else None
+
+    def fake(x: Any) -> Any:
+        context = shapes if isinstance(x, torch.Tensor) and x.dim() == 2 else None
+        return mode.from_tensor(x, symbolic_context=context, source=ConstantSource(f"x{id(x)}"))
+
+    given = torch.utils._pytree.tree_map_only(torch.Tensor, fake, args)
+    with mode:
+        operator(*given)
+    expected = described(operator(*args))
+    for _ in range(3):
+        with right_fakes(strict=True), mode:
+            assert described(operator(*given)) == expected
+    assert symbolic or FakeTensorMode.cache_hits
+
+
+def described(results: Any) -> list[tuple[Any, ...]]:
+    tensors = [results] if isinstance(results, torch.Tensor) else results
+    hints = [[getattr(getattr(n, "node", None), "hint", n) for n in (*t.shape, *t.stride())] for t in tensors]
+    return [(t.dtype, *numbers) for t, numbers in zip(tensors, hints, strict=True)]
