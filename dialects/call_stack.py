@@ -10,6 +10,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _WORDS = 1 << 16
+"""Of the frame that makes room: with what Python adds a little more than half a MiB, so that its piece is a MiB."""
 
 
 def with_room(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -17,8 +18,8 @@ def with_room(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     CPython (3.11 and later, `push_chunk` in pystate.c) has them in pieces of 16 KiB, and gives a piece back to the
     system as soon as the last frame in it returns. Where the frames of a loop end at a piece's end, each call that it
-    makes maps memory, touches it for the first time and unmaps it: measured, half of what a model's compilation took,
-    by the depth of the stack that it happens to be called at. A frame that is larger than a piece has one to itself, of
+    makes maps memory, touches it for the first time and unmaps it: measured, half of what lowering a model took, by
+    the depth of the stack that it happens to be called at. A frame that is larger than a piece has one to itself, of
     the next power of two, and what it calls has the rest of it.
     """
 

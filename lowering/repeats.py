@@ -244,7 +244,7 @@ def _is_fit(op: AtenOp) -> bool:
 
 
 def _gives_others(op: Operation) -> bool:
-    """Whether something is used of an op that is no tensor, as the sizes are that attention on GPUs gives."""
+    """Whether results are used that are no tensors, as the sizes are that attention on GPUs gives."""
     return any(r.uses for r in op.results if not isinstance(r.type, TensorType))
 
 
