@@ -274,6 +274,7 @@ def test_derivative_of_smooth_bicubic_sampling_of_any_size(layout: torch.memory_
     torch.testing.assert_close(found, expected)
     assert same_strides(found, expected)
 
+
 HALVES, WIDE, aten = torch.ones(3, 4, dtype=torch.float16), torch.ones(4), torch.ops.aten
 
 
