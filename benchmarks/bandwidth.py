@@ -1,9 +1,10 @@
 """Kernels that memory bounds, against a copy of as many bytes: which share of its bandwidth they reach.
 
-    python benchmarks/bandwidth.py [--dtypes f32,bf16] [--rounds 15] [--cpu-clock] [--out results.json]
+    python benchmarks/bandwidth.py [--dtypes f32,bf16] [--times 1] [--rounds 15] [--cpu-clock] [--out results.json]
 
 The bytes of a case are those of its arguments and results, each once. The copy is torch's, of half as many bytes into
 memory that is there already; what only reads is compared with a sum of as many bytes. All in turns, in one process.
+Where the last cache holds these tensors, memory does not bound them: `--times 8` gives them eight times the rows.
 """
 
 from __future__ import annotations
@@ -30,30 +31,30 @@ def swiglu(x: Tensor) -> Tensor:
     return F.silu(a) * b
 
 
-CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Tensor]]]] = {
-    "softmax": (lambda x: F.softmax(x, -1), lambda: [torch.randn(2048, 1024)]),
+CASES: dict[str, tuple[Callable[..., Any], Callable[[int], list[Tensor]]]] = {
+    "softmax": (lambda x: F.softmax(x, -1), lambda k: [torch.randn(2048 * k, 1024)]),
     "layer_norm_residual": (
         lambda x, r, w, b: F.layer_norm(x + r, x.shape[-1:], w, b),
-        lambda: [torch.randn(2048, 1024), torch.randn(2048, 1024), torch.randn(1024), torch.randn(1024)],
+        lambda k: [torch.randn(2048 * k, 1024), torch.randn(2048 * k, 1024), torch.randn(1024), torch.randn(1024)],
     ),
-    "rms_norm": (rms_norm, lambda: [torch.randn(2048, 1024), torch.randn(1024)]),
-    "swiglu": (swiglu, lambda: [torch.randn(1024, 2048)]),
-    "add": (lambda x, y: x + y, lambda: [torch.randn(2048, 1024), torch.randn(2048, 1024)]),
-    "transpose_add": (lambda x, y: x.t() + y, lambda: [torch.randn(1024, 2048), torch.randn(2048, 1024)]),
+    "rms_norm": (rms_norm, lambda k: [torch.randn(2048 * k, 1024), torch.randn(1024)]),
+    "swiglu": (swiglu, lambda k: [torch.randn(1024 * k, 2048)]),
+    "add": (lambda x, y: x + y, lambda k: [torch.randn(2048 * k, 1024), torch.randn(2048 * k, 1024)]),
+    "transpose_add": (lambda x, y: x.t() + y, lambda k: [torch.randn(1024, 2048 * k), torch.randn(2048 * k, 1024)]),
     "embedding_add": (
         lambda i, w, p: F.embedding(i, w) + p,
-        lambda: [torch.randint(0, 8192, (4, 256)), torch.randn(8192, 768), torch.randn(256, 768)],
+        lambda k: [torch.randint(0, 8192 * k, (4 * k, 256)), torch.randn(8192 * k, 768), torch.randn(256, 768)],
     ),
-    "sum_dim0": (lambda x: x.sum(0), lambda: [torch.randn(4096, 1024)]),
-    "sum_dim1": (lambda x: x.sum(1), lambda: [torch.randn(4096, 1024)]),
+    "sum_dim0": (lambda x: x.sum(0), lambda k: [torch.randn(4096 * k, 1024)]),
+    "sum_dim1": (lambda x: x.sum(1), lambda k: [torch.randn(4096 * k, 1024)]),
 }
-"""Name to a function and what makes its arguments."""
+"""Name to a function and what makes its arguments, with as many times the rows."""
 
 
-def measure(name: str, dtype: str, rounds: int, clock: Callable[[], float]) -> dict[str, Any]:
+def measure(name: str, dtype: str, times_rows: int, rounds: int, clock: Callable[[], float]) -> dict[str, Any]:
     function, make = CASES[name]
     torch.manual_seed(0)
-    args = [a.to(DTYPES[dtype]) if a.is_floating_point() else a for a in make()]
+    args = [a.to(DTYPES[dtype]) if a.is_floating_point() else a for a in make(times_rows)]
     call = partial(lamella.compile(function, fullgraph=True), *args)
     result = call()
     # of a table only the rows that are looked up
@@ -80,6 +81,7 @@ def measure(name: str, dtype: str, rounds: int, clock: Callable[[], float]) -> d
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dtypes", default=",".join(DTYPES))
+    parser.add_argument("--times", type=int, default=1, help="as many times the rows")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--cpu-clock", action="store_true", help="CPU time of one thread: others use the machine")
     parser.add_argument("--out", help="file for the results")
@@ -88,7 +90,7 @@ def main() -> None:
         torch.set_num_threads(1)
     clock = time.thread_time if options.cpu_clock else time.perf_counter
     with torch.no_grad():
-        rows = [measure(n, d, options.rounds, clock) for d in options.dtypes.split(",") for n in CASES]
+        rows = [measure(n, d, options.times, options.rounds, clock) for d in options.dtypes.split(",") for n in CASES]
     print(shown(rows))
     results(options.out, "bandwidth", rows)
 

@@ -17,7 +17,7 @@ LONG_BLOCK = 128
 
 def block_sizes(lo: Num, hi: Num, step: int, inside: int | None, block: int, steps: int | None = None) -> list[int]:
     """How far the blocks of a loop reach, the largest first. `inside`: terms that a step adds up, None if not known;
-    `steps`: how many there are, if that is known of others than numbers.
+    `steps`: how many there are at most, if that is known of others than numbers.
     """
     first = block if inside is None or inside >= block else max(1, block // max(1, inside))
     if isinstance(lo, int) and isinstance(hi, int):

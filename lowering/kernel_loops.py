@@ -23,6 +23,7 @@ from .llvm_builder import KernelError, Num, lanes_of
 from .reductions import Accumulators, identity, tree
 from .reductions_halves import reduction_of, taken
 from .scans import scan_type
+from .schedule_dims import block_extent
 
 if TYPE_CHECKING:
     from .kernel_body import KernelBody
@@ -258,7 +259,8 @@ class ForLoop:
 
         start = [*values, *self._scan_start(scans, lanes)]
         once = d is self.vector and group is not None and group.masked
-        steps = None if d is self.vector or not isinstance(d.extent, int) else d.extent
+        most = None if d is self.vector else block_extent(d)
+        steps = most if isinstance(most, int) else None
         sizes = block_sizes(lo, hi, step, inside, block, steps) if block and not once else []
         after = self._blocks(sizes, group, lo, hi, step, start, at)
         self._reached = after[len(values) :]

@@ -22,11 +22,13 @@ from ..dialects.loop import (
     StoreOp,
     body_ops,
 )
+from .cascade import BLOCK as TERMS
 from .fuse_cost import BYTES_PER_OP, Hints, Machine
 from .fuse_graph import op_cost
 from .schedule_access import Access, accesses, stride
 from .schedule_apart import set_apart
 from .schedule_attention import tile_attention
+from .schedule_columns import LEAST as COLUMNS
 from .schedule_columns import column_dim, columns
 from .schedule_dims import best_dim, block_extent, blocked, bytes_of, move_into_loop, unit_weight
 from .schedule_halves import compare_halves, convert_bytes
@@ -199,18 +201,22 @@ def _unroll_sums(loop: ForOp, copies: int, all: bool) -> None:
 
 def _unroll(loop: ForOp, ops: Sequence[Operation], extent: Dim, lanes: int, vectors: Vectors, far: bool) -> int:
     """Vectors side by side: chains of a reduction hide each other's latency; columns in the second cache are read in
-    long runs, from memory so that all partial sums stay in registers. Where an element takes longer than a chain waits,
-    as an exponential does, copies are only more code to compile.
+    long runs, from memory so that all partial sums stay in registers, of which a few rows have no more than results.
+    Where an element takes longer than a chain waits, as an exponential does, copies are only more code to compile.
     """
     cost = sum(op_cost(o) for o in ops)
     states = sum(len(o.results) for o in ops if isinstance(o, ForOp))
-    if states and not loop.reduce.data and cost <= 4 and isinstance(extent, int) and not far:
-        return max(4 if cost <= 24 else 2, min(vectors.values // states, extent // lanes))
     if loop.reduce.data:
         return 4 if cost < 8 else 2 if cost <= 64 else 1
-    if states:
+    if not states:
+        return 2 if cost <= 40 else 1
+    if cost > 24 or not isinstance(extent, int):
         return 4 if cost <= 24 else 2
-    return 2 if cost <= 40 else 1
+    most = max(4, min(vectors.values // states, extent // lanes))
+    rows = [block_extent(d) for o in ops if isinstance(o, ForOp) for d in o.dims]
+    if cost <= 4 and all(isinstance(n, int) and n <= TERMS for n in rows):
+        return next((n for n in range(most, 4, -1) if extent // lanes % n == 0), 4)
+    return most if cost <= 4 and not far else max(4, min(most, COLUMNS // lanes))
 
 
 def _bounds_loops(d: LoopDim, ops: Iterable[Operation]) -> bool:
