@@ -37,7 +37,8 @@ class Machine:
     columns. `one_pass`: the variance of a row that is not at hand reads it once.
     `launch` and `fork` are microseconds, `speed` the bytes that one thread moves in one. `reuse`: how many rows or
     columns of a product use an element of the other factor once it is at hand. `parts`: sums may be made in parts
-    that depend on how many sums there are, and so may what is fused; else bytes alone count.
+    that depend on how many sums there are, and so may what is fused; else bytes alone count. `runs`: a few long runs
+    of memory are read faster than many short ones.
     """
 
     l1: int = 48 << 10
@@ -53,6 +54,7 @@ class Machine:
     speed: float = BYTES_PER_US
     reuse: int = 8
     parts: bool = True
+    runs: bool = False
 
     def time(self, work: float, points: int) -> float:
         """Microseconds for a kernel that moves `work` bytes in `points` independent parts."""

@@ -35,7 +35,7 @@ class LoopSchedule(ModulePass):
     are made for these, on which no sum depends. `amx`: whether there are matrix units, `blocks`:
     whether products of f32 are made in blocks without them. `pairs`: whether pairs of
     products of 16 bits are added by one instruction. `parts`: whether the order of a product's sums may depend on its
-    sizes.
+    sizes. `runs`: whether a few long runs of memory are read faster than many short ones.
     """
 
     name = "loop-schedule"
@@ -51,6 +51,7 @@ class LoopSchedule(ModulePass):
     blocks: bool = False
     pairs: bool = False
     parts: bool = True
+    runs: bool = False
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -65,7 +66,7 @@ class LoopSchedule(ModulePass):
                 before = seen.get(launch.callee)
                 if before is None or prod(before.values.values()) < prod(sizes.values.values()):
                     seen[launch.callee] = sizes
-        machine = Machine(self.l1, self.l2, self.l3, self.threads, parts=self.parts)
+        machine = Machine(self.l1, self.l2, self.l3, self.threads, parts=self.parts, runs=self.runs)
         vectors = Vectors(
             self.bits, self.registers, self.amx, self.pairs, self.busy or self.threads, self.amx or self.blocks
         )

@@ -36,6 +36,7 @@ def pipeline(
     alike = " invariant=true" if invariant else ""
     alike += " tf32=true" if options.tf32 and numerics != "eager" else ""
     pairs = " pairs=true" if target.has_pairs else ""
+    runs = " runs=true" if target.has_long_runs else ""
     units = f"amx={str(target.has_amx).lower()}{' blocks=true' if target.has_blocks and not target.has_amx else ''}"
     # with torch's threads: which sums are added up again may depend on what else is in a block, so not to the bit
     busy = "" if options.deterministic or target.threads == target.cores else f" busy={target.threads}"
@@ -63,7 +64,7 @@ def pipeline(
             "inline-calls",
             *(["upload-numbers"] if gpu else []),
             f"share-kernels{{l2={target.l2} l3={target.l3}}}",
-            f"loop-schedule{{{vectors} {target.machine}{busy} {units}{pairs}{whole}}}",
+            f"loop-schedule{{{vectors} {target.machine}{busy} {units}{pairs}{whole}{runs}}}",
             f"launch-together{{keep={target.l2}}}",
             "bufferize",
             *([f"loop-tile{{target={gpu.name} candidate={candidate}{other}{deterministic}{alike}}}"] if gpu else []),

@@ -2,17 +2,19 @@
 
 for [d0 = 512*b0 : 512*b0 + 512] { %s = for [r0 = 4096] reduce [add] {…}; store f(%s), %y[d0] }
 
-for [d0 = …] { store 0, %u[d0 - 512*b0]; store 0, %t[d0 - 512*b0] }
-for [b1 = 16] {
-  for [b2 = 64, d0 = …] {
-    %s = for [r0 = 256*b1 + 4*b2 : 256*b1 + 4*b2 + 4] reduce [add] {…}; store %s, %t[d0 - 512*b0] combine add
+for [d0 = …] { store 0, %u[d0 - 512*b0] }
+for [b1 = 16, d0 = …] { %s = for [r0 = 256*b1 : 256*b1 + 256] reduce [add] {…}; store %s, %u[d0 - 512*b0] combine add }
+for [d0 = …] { %s = load %u[d0 - 512*b0]; store f(%s), %y[d0] }
+
+A vector's worth of columns from first to last row reads a few lines of each page, over and over again. Machines that
+read long runs faster than many short ones add up few rows at a time, as they lie in memory, and strips in f64:
+
+for [b1 = 32] {
+  for [b2 = 32, d0 = …] {
+    %s = for [r0 = 128*b1 + 4*b2 : 128*b1 + 4*b2 + 4] reduce [add] {…}; store %s, %t[d0 - 512*b0] combine add
   }
   for [d0 = …] { %v = load %t[d0 - 512*b0]; store %v, %u[d0 - 512*b0] combine add; store 0, %t[d0 - 512*b0] }
 }
-for [d0 = …] { %s = load %u[d0 - 512*b0]; store f(%s), %y[d0] }
-
-A vector's worth of columns from first to last row reads a few lines of each page, over and over again. Four rows at a
-time are read as they lie in memory.
 """
 
 from __future__ import annotations
@@ -42,18 +44,19 @@ from .contraction import contractions_of_loop
 from .fuse_body import zero_of
 from .fuse_cost import Hints, Machine
 from .fuse_emit import drop_unused
+from .fuse_graph import op_cost
 from .fuse_turns import SUMMED
 from .schedule_access import accesses
 from .schedule_dims import blocked, bytes_of
 
-ROWS = 8 * BLOCK
-"""Rows of a strip: so few that their sums are as exact as a cascade's, and what is done after each costs little."""
-
-MOST = 4 * BLOCK * BLOCK
-"""Strips at most where there is nothing wider to add them up in."""
+LEAST, MOST = BLOCK * BLOCK, 4 * BLOCK * BLOCK
+"""Rows of a strip: no sum has more terms than with blocks of blocks, nor a strip more pages than are kept in mind."""
 
 TOGETHER = 4
-"""Rows that are added up before what was added up before: memory is read in long runs, of few rows at a time."""
+"""Rows that are added up at a time where long runs are read faster."""
+
+FEW = 8 * BLOCK
+"""Rows of a strip of such: so few that sums are as exact as a cascade's, and what follows a strip costs little."""
 
 COLUMNS = 4096
 """Columns of a grid point at most, whose sums are in the first cache."""
@@ -73,28 +76,28 @@ def strips_of(kernel: KernelOp, d: LoopDim, hints: Hints, machine: Machine) -> t
         return None
     if len(loop.dims) != 1 or loop.dims[0].lo != 0 or contractions_of_loop(loop, tuple(kernel.grid), True):
         return None
+    if not machine.runs and any(map(op_cost, _inside(loop))):  # memory is waited for less
+        return None
     extent = loop.dims[0].extent
     rows = hints.size(extent)
+    strip = FEW if machine.runs else max(LEAST, -(-rows // (2 * BLOCK * BLOCK)) * BLOCK)
     read = hints.size(d.extent) * rows * max((bytes_of(a) for a in accesses(_inside(loop))), default=0)
-    if rows < 2 * ROWS or read <= machine.l2:
+    if rows < 2 * strip or strip > MOST or read <= machine.l2:
         return None
-    if any(r.type == f64 for r in loop.res) and not (isinstance(extent, int) and extent <= MOST * ROWS):
+    # Any number of strips is added up in f64 alone.
+    wide = machine.runs and all(r.type != f64 for r in loop.res)
+    if not wide and not (isinstance(extent, int) and extent <= MOST * strip):
         return None
-    whole = (n for n in range(ROWS, min(2 * ROWS, rows), TOGETHER) if isinstance(extent, int) and extent % n == 0)
-    return loop, next(whole, ROWS)
+    whole = (n for n in range(strip, min(2 * strip, rows), TOGETHER) if isinstance(extent, int) and extent % n == 0)
+    return loop, next(whole, strip)
 
 
 def _inside(loop: ForOp) -> list[Operation]:
     return [o for o in body_ops(loop.body) if not isinstance(o, YieldOp)]
 
 
-def _wide(type: Attribute) -> Attribute:
-    """What sums of strips are added up in: there may be any number of strips."""
-    return f64 if type == f32 else type
-
-
-def make_strips(kernel: KernelOp, loop: ForOp, rows: int, width: int) -> None:
-    """Write out the loops for the one over columns that is around a loop over rows."""
+def make_strips(kernel: KernelOp, loop: ForOp, rows: int, width: int, few: bool) -> None:
+    """Write out the loops for the one over columns that is around a loop over rows; `few` are added up at a time."""
     block, location, around = kernel.body.block, loop.location, loop.parent_op()
     assert isinstance(around, ForOp)
     (d,) = around.dims
@@ -106,40 +109,46 @@ def make_strips(kernel: KernelOp, loop: ForOp, rows: int, width: int) -> None:
     def columns(dims: list[LoopDim], ops: list[Operation]) -> ForOp:
         return ForOp.make(DimsAttr.get(dims), Block([*ops, YieldOp.create(location=location)]), location=location)
 
-    def zero(type: Attribute, target: ScratchOp) -> list[Operation]:
+    def zero(target: ScratchOp, type: Attribute) -> list[Operation]:
         made = arith.ConstantOp.create(result_types=[type], properties={"value": zero_of(type)}, location=location)
         return [made, StoreOp.make(made.results[0], target.res, at, location=location)]
 
-    sums = [(r, scratch(r.type), scratch(_wide(r.type))) for r in loop.res]
-    begin, end = list[Operation](), list[Operation]()
-    for r, strip, whole in sums:
-        begin += [*zero(_wide(r.type), whole), *zero(r.type, strip)]
-        read = LoadOp.make(strip.res, at, location=location)
-        wide = [arith.ExtFOp(read.res, f64)] if r.type == f32 else []
-        end += [
-            read,
-            *wide,
-            StoreOp.make([read, *wide][-1].results[0], whole.res, at, combine="add", location=location),
-        ]
-        end += zero(r.type, strip)
-    (counting, dim), step = blocked(loop.dims[0], "b1", rows), expr.symbol("b2")
-    part = LoopDim(dim.name, expr.normal(dim.lo + TOGETHER * step), expr.after(dim.lo + TOGETHER * step, TOGETHER))
-    if isinstance(dim.hi, sympy.Min):
-        part = LoopDim(part.name, part.lo, sympy.Min(loop.dims[0].hi, part.hi))
+    def add(value: SSAValue, target: ScratchOp) -> Operation:
+        return StoreOp.make(value, target.res, at, combine="add", location=location)
+
+    counting, dim = blocked(loop.dims[0], "b1", rows)
+    inner = [*counting, d]
+    if few:
+        step = LoopDim("b2", 0, -(-rows // TOGETHER))
+        first = expr.normal(dim.lo + TOGETHER * step.symbol)
+        last = expr.after(first, TOGETHER)
+        dim = LoopDim(dim.name, first, sympy.Min(loop.dims[0].hi, last) if isinstance(dim.hi, sympy.Min) else last)
+        inner = [step, d]
     known: dict[SSAValue, SSAValue] = {}
     added: list[Operation] = [o.clone(known) for o in around.body.block.ops if o.is_before_in_block(loop)]
     summed = loop.clone(known)
-    summed.properties["dims"] = DimsAttr.get([part])
+    summed.properties["dims"] = DimsAttr.get([dim])
     added.append(summed)
-    for own, (r, strip, whole) in zip(summed.res, sums, strict=True):
-        added.append(StoreOp.make(own, strip.res, at, combine="add", location=location))
-        read = LoadOp.make(whole.res, at, location=location)
-        narrow = [arith.TruncFOp(read.res, f32)] if r.type == f32 else []
-        around.body.block.insert_ops_before([read, *narrow], loop)
-        r.replace_all_uses_with([read, *narrow][-1].results[0])
+    begin, end, kept = list[Operation](), list[Operation](), list[ScratchOp]()
+    for r, own in zip(loop.res, summed.res, strict=True):
+        wide = f64 if few and r.type == f32 else r.type
+        kept.append(whole := scratch(wide))
+        begin += zero(whole, wide)
+        if few:
+            kept.append(strip := scratch(r.type))
+            begin += zero(strip, r.type)
+            end.append(read := LoadOp.make(strip.res, at, location=location))
+            extended = [arith.ExtFOp(read.res, f64)] if wide != r.type else []
+            end += [*extended, add(extended[0].result if extended else read.res, whole), *zero(strip, r.type)]
+        added.append(add(own, strip if few else whole))
+        result = LoadOp.make(whole.res, at, location=location)
+        narrow = [arith.TruncFOp(result.res, f32)] if wide != r.type else []
+        around.body.block.insert_ops_before([result, *narrow], loop)
+        r.replace_all_uses_with(narrow[0].result if narrow else result.res)
     loop.detach()
     loop.erase()
-    block.insert_ops_before([t for _, *both in sums for t in both], around)
-    strips = columns(counting, [columns([LoopDim("b2", 0, -(-rows // TOGETHER)), d], added), columns([d], end)])
-    block.insert_ops_before([columns([d], begin), strips], around)
+    strips = columns(inner, added)
+    if few:
+        strips = columns(counting, [strips, columns([d], end)])
+    block.insert_ops_before([*kept, columns([d], begin), strips], around)
     drop_unused(block)

@@ -46,6 +46,13 @@ class CpuTarget:
         return self.has_amx or self.vector_bits > self.blas_bits
 
     @property
+    def has_long_runs(self) -> bool:
+        """Whether a few long runs of memory are read faster than many short ones: so on a Zen 5, and not on processors
+        of Intel's with matrix units. Others were not measured.
+        """
+        return self.cpu == "znver5"
+
+    @property
     def has_bf16_vectors(self) -> bool:
         """Whether ATen's library multiplies bf16 by vectors: there are instructions, and no matrix units."""
         return self.has_avx512_bf16 and not self.has_amx
