@@ -132,15 +132,16 @@ def make_strips(kernel: KernelOp, loop: ForOp, rows: int, width: int, few: bool)
     begin, end, kept = list[Operation](), list[Operation](), list[ScratchOp]()
     for r, own in zip(loop.res, summed.res, strict=True):
         wide = f64 if few and r.type == f32 else r.type
-        kept.append(whole := scratch(wide))
+        whole = strip = scratch(wide)
         begin += zero(whole, wide)
         if few:
-            kept.append(strip := scratch(r.type))
+            strip = scratch(r.type)
             begin += zero(strip, r.type)
             end.append(read := LoadOp.make(strip.res, at, location=location))
             extended = [arith.ExtFOp(read.res, f64)] if wide != r.type else []
             end += [*extended, add(extended[0].result if extended else read.res, whole), *zero(strip, r.type)]
-        added.append(add(own, strip if few else whole))
+        kept += [whole, strip] if few else [whole]
+        added.append(add(own, strip))
         result = LoadOp.make(whole.res, at, location=location)
         narrow = [arith.TruncFOp(result.res, f32)] if wide != r.type else []
         around.body.block.insert_ops_before([result, *narrow], loop)
