@@ -14,6 +14,7 @@ from xdsl.ir import SSAValue
 
 import lamella
 from lamella.lowering.cascade import block_sizes
+from lamella.lowering.target import CpuTarget
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +67,28 @@ def test_long_sums(name: str, dynamic: bool) -> None:
     exact = function(x.double())
     compiled = torch.compile(function, backend="lamella", dynamic=dynamic, fullgraph=True)
     assert _error(compiled(x), exact) <= 1.3 * _error(function(x), exact)
+
+
+@pytest.mark.parametrize("runs", [False, True], ids=["short runs", "long runs"])
+@pytest.mark.parametrize("dynamic", [False, True], ids=["known", "unknown"])
+def test_columns_in_strips(dynamic: bool, runs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of more columns than a line has, of memory that no cache near a core holds, which are added up in strips."""
+    monkeypatch.setattr(CpuTarget, "has_long_runs", runs)
+    for dtype in (torch.float32, torch.float64, torch.int64, torch.bfloat16):
+        torch._dynamo.reset()
+        compiled = torch.compile(_columns, backend="lamella", dynamic=dynamic, fullgraph=True, options={"cache": False})
+        for rows in (2600, 2560, 1029) if dynamic else (2600, 2560):
+            x = (3 * torch.randn((rows, 700), generator=torch.Generator().manual_seed(rows)) + 1).to(dtype)
+            exact = _columns(x.double() if dtype.is_floating_point else x)
+            for found, eager, e in zip(compiled(x), _columns(x), exact, strict=True):
+                if dtype in (torch.float64, torch.int64):  # there is nothing more exact
+                    torch.testing.assert_close(found, e, rtol=1e-14 if dtype.is_floating_point else 0, atol=0)
+                else:
+                    assert _error(found, e) <= 1.3 * _error(eager, e), (dtype, rows)
+
+
+def _columns(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return x.sum(0), (x * x - x).sum(0)
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["known", "unknown"])
