@@ -37,7 +37,7 @@ from .schedule_order import order_points
 from .schedule_products import tile_product
 from .schedule_segments import segment
 from .schedule_sides import set_sides
-from .schedule_tiles import gather_first, stage, tile_of
+from .schedule_tiles import crowded, gather_first, stage, tile_of
 from .vectors import Vectors
 
 OWN_CODE = frozenset({"transpose", "pack", "matrix"})
@@ -70,7 +70,7 @@ def schedule_kernel(kernel: KernelOp, vectors: Vectors, machine: Machine, hints:
     tiling = tile_product(kernel, vectors, machine, hints)
     column = tiling.column if tiling is not None else column_dim(kernel, hints) if loops else None
     if not loops:
-        _flat(kernel, vectors.bits, hints)
+        _flat(kernel, vectors.bits, machine, hints)
     elif column is not None and not (tiling is not None and tiling.placed):
         columns(kernel, column, machine, hints)
     segment(kernel)
@@ -93,7 +93,7 @@ def schedule_kernel(kernel: KernelOp, vectors: Vectors, machine: Machine, hints:
 # Kernels without loops
 
 
-def _flat(kernel: KernelOp, bits: int, hints: Hints) -> None:
+def _flat(kernel: KernelOp, bits: int, machine: Machine, hints: Hints) -> None:
     """Move dims of the grid into one loop, the vector dim innermost, and cut it into blocks where it is long."""
     grid = list(kernel.grid)
     found = accesses(kernel.body.block.ops)
@@ -103,7 +103,8 @@ def _flat(kernel: KernelOp, bits: int, hints: Hints) -> None:
     across = _transposed(grid, found, vector, hints)
     if across is not None:
         d, access = across
-        tile = tile_of(access)
+        near = sum(map(hints.bytes, kernel.body.block.args)) <= machine.l3
+        tile = tile_of(access, machine.runs and near and crowded(found, d))
         block, dim = blocked(vector, "b1", tile[1])
         outer, rows = blocked(d, "b0", tile[0])
         rest = [x for x in grid if x is not vector and x is not d]

@@ -26,12 +26,22 @@ COLUMNS = 64
 """Elements of the other side."""
 
 
-def tile_of(access: Access) -> tuple[int, int]:
+PLACES = 4096
+"""Bytes after which lines fall in the same places of the first cache."""
+
+
+def tile_of(access: Access, wide: bool = False) -> tuple[int, int]:
     """Rows and columns of a tile of a buffer: some lines long, so that pages are not entered for one line each, more so
-    in what is written.
+    in what is written, and there in `wide` ones.
     """
     line = LINE // max(2, bytes_of(access))
-    return min(line, COLUMNS), max(line, COLUMNS)
+    return min(line, COLUMNS), 2 * COLUMNS if wide and line == COLUMNS else max(line, COLUMNS)
+
+
+def crowded(found: Sequence[Access], rows: LoopDim) -> bool:
+    """Whether what is written has rows that fall in the same places of the first cache."""
+    steps = ((stride(a, rows.symbol), bytes_of(a)) for a in found if isinstance(a, StoreOp))
+    return any(isinstance(s, int) and s and s * n % PLACES == 0 for s, n in steps)
 
 
 def stage(kernel: KernelOp, rows: LoopDim, columns: LoopDim, tile: tuple[int, int], bits: int) -> None:

@@ -78,3 +78,30 @@ loop.kernel @doubles(%x: !sym.t<[s0, 16384], f64>) outs(%y: !sym.t<[16384], f64>
   loop.store %0, %y[d0] : !sym.t<[16384], f64>
   loop.end
 }
+
+// -----
+
+// Tiles are twice as wide in what is written where its rows fall in the same places of the first cache, unless it is not
+// kept there.
+
+// CHECK-LABEL: @near(
+// CHECK:       loop.scratch : !sym.t<[64, 128], f32>
+// CHECK-LABEL: @apart(
+// CHECK:       loop.scratch : !sym.t<[64, 64], f32>
+// CHECK-LABEL: @far(
+// CHECK:       loop.scratch : !sym.t<[64, 64], f32>
+loop.kernel @near(%x: !sym.t<[1024, 2048], f32>) outs(%y: !sym.t<[2048, 1024], f32>) sizes [] grid [d0 = 2048, d1 = 1024] {
+  %0 = loop.load %x[d1, d0] : !sym.t<[1024, 2048], f32>
+  loop.store %0, %y[d0, d1] : !sym.t<[2048, 1024], f32>
+  loop.end
+}
+loop.kernel @apart(%x: !sym.t<[1000, 2048], f32>) outs(%y: !sym.t<[2048, 1000], f32>) sizes [] grid [d0 = 2048, d1 = 1000] {
+  %0 = loop.load %x[d1, d0] : !sym.t<[1000, 2048], f32>
+  loop.store %0, %y[d0, d1] : !sym.t<[2048, 1000], f32>
+  loop.end
+}
+loop.kernel @far(%x: !sym.t<[1024, 16384], f32>) outs(%y: !sym.t<[16384, 1024], f32>) sizes [] grid [d0 = 16384, d1 = 1024] {
+  %0 = loop.load %x[d1, d0] : !sym.t<[1024, 16384], f32>
+  loop.store %0, %y[d0, d1] : !sym.t<[16384, 1024], f32>
+  loop.end
+}
