@@ -41,20 +41,30 @@ def load(path: str) -> ModuleType:
         finally:
             self.opt_step = step
 
-    def memory(self: Any) -> dict[str, float]:
-        """MiB at the peak of a step, by mode."""
-        torch, found = bench.torch, dict[str, float]()
+    def memory(self: Any) -> dict[str, tuple[float, float]]:
+        """MiB of tensors at the peak of a step, and of the GPU's memory that the process has then, by mode. What is
+        recorded has memory in which torch counts no tensors."""
+        torch, found = bench.torch, dict[str, tuple[float, float]]()
         for mode in MODES if self.cuda else ():
             step = self.opt_step
             self.opt_step = step if mode == "train+opt" else None
             self.clean()
             torch.cuda.reset_peak_memory_stats()
             self.timed_steps(1)
-            found[mode] = torch.cuda.max_memory_allocated() / 2**20
+            found[mode] = torch.cuda.max_memory_allocated() / 2**20, torch.cuda.max_memory_reserved() / 2**20
             self.opt_step = step
         return found
 
-    bench.Job.train_block, bench.Job.memory = train_block, memory
+    call = bench.Job.call
+
+    def marked(self: Any, *given: Any, **named: Any) -> Any:
+        """A call that says that a step begins, else torch takes a compiled optimizer for the next step, whose graph
+        gets what the recorded gradients have (`torch._inductor.cudagraph_trees`)."""
+        if "mode" in self.kw:
+            bench.torch.compiler.cudagraph_mark_step_begin()
+        return call(self, *given, **named)
+
+    bench.Job.train_block, bench.Job.memory, bench.Job.call = train_block, memory, marked
     return bench
 
 
@@ -132,35 +142,33 @@ class Group:
 
 
 def report(rows: dict[tuple[str, str], dict[str, Any]], backends: list[str]) -> str:
-    others, lines = [b for b in backends if b != "lamella"], list[str]()
+    ours, lines = [b for b in backends if b.startswith("lamella")], list[str]()
     for mode in MODES:
-        cells, ratios, peaks = list[list[str]](), list[float](), list[float]()
+        cells, ratios, peaks = list[list[str]](), {b: list[float]() for b in ours}, {b: list[float]() for b in ours}
         for name in dict.fromkeys(model for model, _ in rows):
             of = {b: rows[name, b] for b in ("eager", *backends)}
-            over = {
-                b: r[f"{mode} over"] for b, r in of.items() if f"{mode} over" in r and (b == "eager" or r.get("ok"))
-            }
-            best = max((over[b] for b in others if b in over), default=0.0)
-            memory = [of[b].get(f"{mode} peak") for b in ("eager", *backends)]
-            if "lamella" in over and best:
-                ratios.append(over["lamella"] / best)
-                least = [p for b, p in zip(("eager", *backends), memory, strict=True) if b in others and p]
-                peaks += (
-                    [of["lamella"][f"{mode} peak"] / min(least)] if least and f"{mode} peak" in of["lamella"] else []
-                )
-            shown = [f"{over[b]:.2f}" if b in over else "-" for b in backends]
+            over = {b: r[f"{mode} over"] for b, r in of.items() if f"{mode} over" in r and r.get("ok", b == "eager")}
+            best = max((over[b] for b in backends if b in over and b not in ours), default=0.0)
+            memory = {b: r[f"{mode} peak"] for b, r in of.items() if f"{mode} peak" in r}
+            least = min((m[0] for b, m in memory.items() if b != "eager" and b not in ours), default=0.0)
+            for b in ours:
+                ratios[b] += [over[b] / best] if best and b in over else []
+                peaks[b] += [memory[b][0] / least] if least and b in memory else []
             times = [f"{r['compile_s']:.0f}" if "compile_s" in r else "-" for b, r in of.items() if b != "eager"]
-            cells.append([name, f"{of['eager'].get(mode, 0):.2f}", *shown,
-                          f"{over['lamella'] / best:.2f}" if "lamella" in over and best else "-",
-                          ", ".join(f"{p:.0f}" if p else "-" for p in memory), ", ".join(times)])  # fmt: skip
+            cells.append([name, f"{of['eager'].get(mode, 0):.2f}",
+                          *(f"{over[b]:.2f}" if b in over else "-" for b in backends),
+                          *(f"{over[b] / best:.2f}" if b in over and best else "-" for b in ours),
+                          *(", ".join(f"{memory[b][i]:.0f}" if b in memory else "-" for b in of) for i in (0, 1)),
+                          ", ".join(times)])  # fmt: skip
         names = ", ".join(backends)
-        header = ["case", "eager, ms", *(f"{b} over eager" for b in backends), "Lamella over the best"]
-        header += [f"peak, MiB: eager, {names}", f"compile side by side, s: {names}"]
+        header = ["case", "eager, ms", *(f"{b} over eager" for b in backends), *(f"{b} over the best" for b in ours)]
+        header += [f"peak, MiB: eager, {names}", "reserved, MiB", f"compile side by side, s: {names}"]
         lines += [f"\n{mode}", table(header, cells)]
-        if ratios:
-            lines.append(f"over the best {geometric_mean(ratios):.3f}, least {min(ratios):.2f}")
-        if peaks:
-            lines.append(f"peak over the smallest of Inductor's {geometric_mean(peaks):.3f}, most {max(peaks):.2f}")
+        for b in ours:
+            if ratios[b]:
+                lines.append(f"{b} over the best {geometric_mean(ratios[b]):.3f}, least {min(ratios[b]):.2f}")
+            if peaks[b]:
+                lines.append(f"{b}: peak over the smallest {geometric_mean(peaks[b]):.3f}, most {max(peaks[b]):.2f}")
     lines += [
         f"{m} {b}: {r.get('error') or r['why']}"[:300] for (m, b), r in rows.items() if r.get("error") or r.get("why")
     ]

@@ -61,8 +61,11 @@ COPIED = 1.5e11
 
 KEPT = 1 << 20
 """Bytes that its forward may keep for a backward, or a backward its gradients, for each launch: these stay taken, where
-else a backward frees what was kept, and gradients come to lie there.
+else a backward frees what was kept, and gradients come to lie there. No more may what is recorded of them take in all.
 """
+
+IDLE = 64
+"""Calls, all with other inputs, after which one of several recordings is given up if it keeps memory."""
 
 LENT = 1 << 20
 """Bytes of a forward's result from which on it is given as it is, if nobody has it any more at the next call. Of what
@@ -231,6 +234,7 @@ class GraphedCall:
 
     def _give_up(self, known: _Sizes, reason: str) -> None:
         known.reason = reason
+        known.recordings.clear()
         self.given_up = not self.arguments.varying
         log.info("a graph is not recorded as a CUDA graph: %s", reason)
 
@@ -272,10 +276,13 @@ class GraphedCall:
         if known.failures != recorder.failures:
             known.failures = recorder.failures
             known.recordings.clear()
+        if len(known.recordings) > 1:
+            known.recordings = [r for r in known.recordings if known.calls - r.used <= IDLE or not (r.kept or r.lent)]
         nearest: list[int] | None = None
         for recording in known.recordings:
             moved = recording.moved(inputs)
             if not moved:
+                recording.used = known.calls
                 return self._unless_held(known, recording)
             if nearest is None or len(moved) < len(nearest):
                 nearest = moved
@@ -292,6 +299,7 @@ class GraphedCall:
             self._give_up(known, str(error).partition("\n")[0])
             return None
         if recording is not None:
+            recording.used = known.calls
             known.recordings.append(recording)
         return recording
 
@@ -357,6 +365,8 @@ class GraphedCall:
             run = run.main()  # numbers lie where it reads them
         recording = record(recorder, run, inputs, fixed, policy, self.arguments.uploads)
         if not self.arguments.asked:
+            if kind != "inference" and recording.taken > KEPT * self.launches:
+                raise Unrecordable("its memory would stay taken, where else it is free for other parts of the step")
             copied = [recording.results[i] for i in recording.copied]
             if self.launches < LAUNCHES + len(copied):
                 raise Unrecordable("its results would be copied, which takes as long as it saves")

@@ -26,9 +26,9 @@ class Unrecordable(Exception):
 class Recorder(Protocol):
     """Records what `run` launches on one GPU."""
 
-    def record(self, run: Callable[[], Sequence[Any]], own: bool) -> tuple[Callable[[], None], Sequence[Any]]:
-        """A function that does it again, and the results, which are written anew each time, and with `own` by nothing
-        else. Raises RuntimeError.
+    def record(self, run: Callable[[], Sequence[Any]], own: bool) -> tuple[Callable[[], None], Sequence[Any], int]:
+        """A function that does it again; the results, which are written anew each time, and with `own` by nothing else;
+        and the bytes of memory that stay taken for it. Raises RuntimeError.
         """
         ...
 
@@ -86,21 +86,22 @@ class CudaRecorder:
             warnings.simplefilter("ignore")
             self._capture(self.keeper, tuple, self.pool)
 
-    def record(self, run: Callable[[], Sequence[Any]], own: bool) -> tuple[Callable[[], None], Sequence[Any]]:
+    def record(self, run: Callable[[], Sequence[Any]], own: bool) -> tuple[Callable[[], None], Sequence[Any], int]:
         graph = torch.cuda.CUDAGraph()
         try:
-            results = self._capture(graph, run, None if own else self.pool)
+            results, taken = self._capture(graph, run, None if own else self.pool)
         except BaseException:
             self._after_failure()
             raise
-        return graph.replay, results
+        return graph.replay, results, taken
 
-    def _capture(self, graph: Any, run: Callable[[], Sequence[Any]], pool: Any) -> Sequence[Any]:
+    def _capture(self, graph: Any, run: Callable[[], Sequence[Any]], pool: Any) -> tuple[Sequence[Any], int]:
         with (
             torch.cuda.device(self.device),
             torch.cuda.graph(graph, pool=pool, stream=self.side, capture_error_mode="thread_local"),
         ):
-            return run()
+            before = torch.cuda.memory_reserved(self.device)
+            return run(), torch.cuda.memory_reserved(self.device) - before
 
     def _after_failure(self) -> None:
         """The generator believes that it is still recorded, and refuses to draw: a copy of its state does not. What has
@@ -181,6 +182,10 @@ class Recording:
     """The memory of those that a backward gets, each with how many tensors lie there while nobody has one."""
     lent: Sequence[tuple[Any, int]]
     """The same of the others that are given as they are."""
+    taken: int
+    """Bytes of memory that stay taken for it: those that nothing has while it is not replayed, too."""
+    used: int = 0
+    """The call that had its inputs last."""
 
     def moved(self, inputs: Sequence[Any]) -> list[int]:
         """Inputs that are not where they were."""
@@ -227,7 +232,7 @@ def record(
         buffer.copy_(inputs[i])  # an error where elements share memory
     static = buffers | numbers
     given = [static.get(i, value) for i, value in enumerate(inputs)]
-    replay, results = recorder.record(lambda: graph(list(given)), bool(policy.kept) or policy.lent is not None)
+    replay, results, taken = recorder.record(lambda: graph(list(given)), bool(policy.kept) or policy.lent is not None)
     if any(isinstance(t, torch.Tensor) and not recorder.reads(t) for t in results):
         raise Unrecordable("a result is in the CPU's memory")
     theirs = {_address(v) for i, v in enumerate(given) if isinstance(v, torch.Tensor) and i not in static}
@@ -238,7 +243,7 @@ def record(
     counted = {i: (storage, _tensors(storage)) for i, storage in storages.items()}
     kept = [c for i, c in counted.items() if i in policy.kept]
     lent = [c for i, c in counted.items() if i not in policy.kept]
-    return Recording(replay, results, fixed, buffers, numbers, copied, kept, lent)
+    return Recording(replay, results, fixed, buffers, numbers, copied, kept, lent, taken)
 
 
 def _copied(results: Sequence[Any], inputs: set[int], policy: Results) -> frozenset[int]:

@@ -29,10 +29,12 @@ class Recorder:
         self.waits = self.room = True
         self.longer = 1.0
         """How many times as long as its launches the GPU takes for a call."""
+        self.taken = 0
+        """Bytes that a recording keeps."""
         self.written: list[torch.Tensor] = []
         """Tensors that a call writes, which recording it does not."""
 
-    def record(self, run: Callable[[], Sequence[Any]], own: bool) -> tuple[Callable[[], None], Sequence[Any]]:
+    def record(self, run: Callable[[], Sequence[Any]], own: bool) -> tuple[Callable[[], None], Sequence[Any], int]:
         self.recorded += 1
         self.owned += own
         before = [t.clone() for t in self.written]
@@ -49,7 +51,7 @@ class Recorder:
             for old, new in zip(results, run(), strict=True):
                 old.copy_(new)
 
-        return replay, results
+        return replay, results, self.taken
 
     def ready(self) -> bool:
         return not self.capturing

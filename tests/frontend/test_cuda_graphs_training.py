@@ -107,6 +107,34 @@ def test_memory_that_would_stay_taken(monkeypatch: pytest.MonkeyPatch, most: int
             assert known.reason == ("its gradients" + said if gradients else "")
 
 
+def test_all_memory_that_would_stay_taken() -> None:
+    """What a recording has besides its results counts, too, which is known once it is made."""
+    step, x = Training(asked=False), torch.randn(5, 4)
+    step.backward.fake.taken = 10 * cuda_graphs.KEPT  # of nine launches
+    for _ in range(3 * WATCHED):
+        step.w.grad = None
+        step(x).backward()
+        torch.testing.assert_close(step.w.grad, step.wanted(x))
+    (known,) = step.backward.sizes.values()
+    assert step.backward.fake.recorded == 1 and not step.backward.fake.replayed and not known.recordings
+    assert known.reason == "its memory would stay taken, where else it is free for other parts of the step"
+    assert step.forward.fake.replayed
+
+
+def test_a_recording_that_has_become_idle() -> None:
+    """One whose inputs do not come back gives its memory to others; what gives copies has none of its own."""
+    weights = [torch.ones(90), torch.full((90,), 2.0)]
+    for kept, left in (((0,), 1), ((), 2)):
+        call = graph_of(lambda v: (v[0] * 2,), kind="forward", kept=kept)
+        for w in [*weights * 4, *[weights[1]] * 2 * cuda_graphs.IDLE]:
+            (y,) = call([w])
+            assert float(y[5]) == 2 * float(w[0])
+            del y
+            (known,) = call.sizes.values()
+            assert len(known.recordings) == 2 or known.calls < 8 or known.calls > cuda_graphs.IDLE
+        assert len(known.recordings) == left
+
+
 def test_a_large_result_of_a_forward() -> None:
     """It is not copied, while nobody has it at the next call."""
     call, w = graph_of(lambda v: (v[0] * 2, v[0][:1] + 1), kind="forward"), torch.ones(1 << 20)
