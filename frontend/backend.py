@@ -19,7 +19,7 @@ from ..lowering.options import Options
 from .aliases import NotFunctional, Views, take_views, written_inputs
 from .attention_masks import without_needless_masks
 from .compiled import CompiledGraph, EagerGraph, calls_custom, entry
-from .donated import mark_donated, mark_passed, take_donated
+from .donated import mark_donated, mark_passed, parameters, take_donated
 from .fake_kernels import right_fakes
 from .forward_mode import guarded_forward_mode
 from .freezing import mark_frozen, module_state
@@ -254,7 +254,7 @@ class Backend:
             try:
                 if others := {d for d in imported.devices if d.partition(":")[0] not in DEVICES}:
                     raise UnsupportedGraph(f"tensors of {' and '.join(sorted(others))} are not compiled")
-                plan = self._recording_plan(kind, imported)
+                plan = self._recording_plan(kind, graph, imported)
                 if kind == "inference" and state and self.options.cuda_graphs is not True:
                     mark_frozen(imported.module, graph, state)
                     plan = plan and "its parameters are frozen"
@@ -310,7 +310,7 @@ class Backend:
             self.tell(kind, piece, None, "; ".join(pieces.reasons))
         return EagerGraph(pieces.graph, reason, views, written)
 
-    def _recording_plan(self, kind: str, imported: ImportedGraph) -> Arguments | str:
+    def _recording_plan(self, kind: str, graph: GraphModule, imported: ImportedGraph) -> Arguments | str:
         """What a recording of the graph needs to know, or why there is none; "" for graphs of the CPU."""
         asked = self.options.cuda_graphs
         if not any(d.startswith("cuda") for d in imported.devices):
@@ -321,7 +321,8 @@ class Backend:
         from .cuda_recording import Unrecordable
 
         try:
-            return Arguments.of(imported.module, imported.devices, kind, asked=asked is True)
+            stay = parameters(graph, kind)
+            return Arguments.of(imported.module, imported.devices, kind, asked=asked is True, parameters=stay)
         except Unrecordable as reason:
             return str(reason)
 

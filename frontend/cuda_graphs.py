@@ -28,12 +28,15 @@ from ..dialects.flow import all_ops
 from ..dialects.symbol_kinds import Kind, symbol_kind
 from ..dialects.tensor import SymType, TensorType, is_number
 from ..lowering.origins import Call
-from .cuda_recording import Recorder, Recording, Results, Unrecordable, record, recorder_of
+from .cuda_recording import Recorder, Recording, Results, Unrecordable, is_result, record, recorder_of
 
 log = logging.getLogger("lamella")
 
 MOST = 16
-"""Recordings of one graph, for as many combinations of sizes and of inputs that stay."""
+"""Sizes that one graph is recorded for, and recordings of each but for those of other layers."""
+
+LAYERS = 128
+"""Recordings of one graph for layers that share it, and addresses of an input that are remembered."""
 
 TRIES = 32
 """Calls after which inputs that are other tensors each time are copied: before, they may be parameters of the layers
@@ -65,7 +68,7 @@ else a backward frees what was kept, and gradients come to lie there. No more ma
 """
 
 IDLE = 64
-"""Calls, all with other inputs, after which one of several recordings is given up if it keeps memory."""
+"""Calls for each of several recordings after which one that was not replayed is given up if it keeps memory."""
 
 LENT = 1 << 20
 """Bytes of a forward's result from which on it is given as it is, if nobody has it any more at the next call. Of what
@@ -102,6 +105,10 @@ class Arguments:
     """Whether the user wants recordings; else only what pays is recorded."""
     uploads: tuple[int, ...] = ()
     """Inputs that are numbers of the CPU, and all tensors of it."""
+    parameters: tuple[int, ...] = ()
+    """Inputs that stay where they are, as parameters and buffers of modules, and differ between layers that share a
+    graph.
+    """
 
     @staticmethod
     def of(
@@ -110,6 +117,7 @@ class Arguments:
         kind: str = "inference",
         kept: Sequence[int] = (),
         asked: bool = True,
+        parameters: Collection[int] = (),
     ) -> Arguments:
         """Those of a module with tensors on `devices`. Raises Unrecordable."""
         function = next(op for op in module.ops if isinstance(op, FuncOp))
@@ -127,7 +135,7 @@ class Arguments:
         written = (i for i, a in enumerate(attributes) if "lamella.mutated" in a.data)
         varying = (i for i, a in enumerate(function.body.block.args) if _varies(a.type))
         index = int(device.partition(":")[2] or 0)
-        return Arguments(index, tuple(varying), tuple(written), (), kind, asked, uploads)
+        return Arguments(index, tuple(varying), tuple(written), (), kind, asked, uploads, tuple(sorted(parameters)))
 
 
 @dataclass
@@ -159,7 +167,7 @@ class _Sizes:
     waited: int = 0
     """Calls that the GPU has waited for, but whose inputs moved."""
     strangers: int = 0
-    """Calls with inputs unlike those of any recording."""
+    """Calls with inputs unlike those of any recording, of another layer's or not."""
     largest: int = 0
     """Bytes of the largest result so far."""
     reason: str = ""
@@ -276,22 +284,28 @@ class GraphedCall:
         if known.failures != recorder.failures:
             known.failures = recorder.failures
             known.recordings.clear()
-        if len(known.recordings) > 1:
-            known.recordings = [r for r in known.recordings if known.calls - r.used <= IDLE or not (r.kept or r.lent)]
-        nearest: list[int] | None = None
+        if (count := len(known.recordings)) > 1:
+            since = known.calls - IDLE * count
+            known.recordings = [r for r in known.recordings if r.used >= since or not (r.kept or r.lent)]
         for recording in known.recordings:
-            moved = recording.moved(inputs)
-            if not moved:
+            if recording.matches(inputs):
                 recording.used = known.calls
                 return self._unless_held(known, recording)
-            if nearest is None or len(moved) < len(nearest):
-                nearest = moved
+        known.recordings = [r for r in known.recordings if not r.stale()]
         addresses = self._addresses(inputs)
-        fixed = {i: a for i, a in addresses.items() if a in known.seen[i] and i not in known.copied}
+        places = self._places(inputs, addresses)
+        moved = (recording.moved(inputs) for recording in known.recordings)
+        # where these differ it is another layer's
+        nearest = min((m for m in moved if places.isdisjoint(m)), key=len, default=None)
+        new = any(addresses[i] not in known.seen[i] for i in self.arguments.parameters if i in addresses)
+        seen = {i for i, a in addresses.items() if a in known.seen[i] and i not in known.copied}
+        if self._is_data(places):  # that of several layers may be anywhere
+            seen = {i for i in seen if len(known.seen[i]) == 1 or i in self.arguments.written}
         for i, a in addresses.items():
-            if len(known.seen[i]) < MOST:
+            if len(known.seen[i]) < LAYERS:
                 known.seen[i].add(a)
-        if known.calls == 1 or not self._is_time(known, inputs, fixed, nearest):
+        fixed = {i: addresses[i] for i in sorted(places | seen)}
+        if known.calls == 1 or new or not self._is_time(known, inputs, fixed, places, nearest):
             return None
         try:
             recording = self._record(recorder, known, inputs, fixed)
@@ -299,9 +313,22 @@ class GraphedCall:
             self._give_up(known, str(error).partition("\n")[0])
             return None
         if recording is not None:
-            recording.used = known.calls
+            recording.used, recording.guessed = known.calls, frozenset(seen - places)
             known.recordings.append(recording)
         return recording
+
+    def _places(self, inputs: Sequence[Any], addresses: Collection[int]) -> set[int]:
+        """Inputs that lie where they do for this layer each time: its parameters, and what another recording gives."""
+        given = {i for i in addresses if is_result(inputs[i])} if self.arguments.asked else set[int]()
+        return given.union(i for i in self.arguments.parameters if i in addresses)
+
+    def _is_data(self, places: set[int]) -> bool:
+        """Whether recordings are asked for, and what does not lie in these places is known to be data: a backward has
+        what its forward keeps, which lies elsewhere until that is recorded.
+        """
+        if self.arguments.kind == "backward" and places <= {*self.arguments.parameters}:
+            return False
+        return self.arguments.asked and bool(places)
 
     def _unless_held(self, known: _Sizes, recording: Recording) -> Recording | None:
         if not recording.held():
@@ -314,15 +341,23 @@ class GraphedCall:
         return None
 
     def _is_time(
-        self, known: _Sizes, inputs: Sequence[Any], fixed: dict[int, int], nearest: Sequence[int] | None
+        self,
+        known: _Sizes,
+        inputs: Sequence[Any],
+        fixed: dict[int, int],
+        places: set[int],
+        nearest: Sequence[int] | None,
     ) -> bool:
-        """Whether this call is recorded. `nearest` are the inputs that have moved since the recording most like it."""
+        """Whether this call is recorded. `nearest` are the inputs that have moved since the layer's recording most like
+        it.
+        """
         if nearest is not None:
             known.strangers += 1
-            if known.strangers > TRIES or 2 * _bytes(inputs, nearest) < _bytes(inputs, fixed.keys() | {*nearest}):
+            few = 2 * _bytes(inputs, nearest) < _bytes(inputs, fixed.keys() | {*nearest})
+            if few or known.strangers > TRIES or self._is_data(places):
                 # these are copied from now on
                 known.copied.update(nearest)
-                known.recordings = [r for r in known.recordings if not r.fixed.keys() & known.copied]
+                known.recordings = [r for r in known.recordings if not r.guessed & known.copied]
                 for i in nearest:
                     fixed.pop(i, None)
         moving = _bytes(inputs, self._addresses(inputs).keys() - fixed.keys())
@@ -333,9 +368,10 @@ class GraphedCall:
             if known.waited > WATCHED * (1 + (self.arguments.kind != "inference")):
                 self._give_up(known, f"inputs of {moving} bytes are other tensors each time")
             return False
-        if len(known.recordings) >= MOST:
+        if len(known.recordings) >= (LAYERS if places else MOST):
             return False
-        # a forward is recorded at its second call: a backward finds the memory of that again from the third on
+        if self._is_data(places):
+            return True
         if self.arguments.kind == "backward" and known.calls < 3:
             return False
         if 2 * moving <= _bytes(inputs, self._addresses(inputs)):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
+from weakref import WeakSet, WeakValueDictionary
 
 import torch
 
@@ -96,12 +97,23 @@ class CudaRecorder:
         return graph.replay, results, taken
 
     def _capture(self, graph: Any, run: Callable[[], Sequence[Any]], pool: Any) -> tuple[Sequence[Any], int]:
-        with (
-            torch.cuda.device(self.device),
-            torch.cuda.graph(graph, pool=pool, stream=self.side, capture_error_mode="thread_local"),
-        ):
-            before = torch.cuda.memory_reserved(self.device)
-            return run(), torch.cuda.memory_reserved(self.device) - before
+        """`torch.cuda.graph` gives back all memory that is free, so that what comes after lies elsewhere than before:
+        here that is done where little is left.
+        """
+        with torch.cuda.device(self.device):
+            torch.cuda.synchronize()
+            free, total = torch.cuda.mem_get_info(self.device)
+            if 4 * free < total:
+                torch.cuda.empty_cache()
+            with torch.cuda.stream(self.side):
+                graph.capture_begin(*(() if pool is None else (pool,)), capture_error_mode="thread_local")
+                try:
+                    before = torch.cuda.memory_reserved(self.device)
+                    results = run()
+                    taken = torch.cuda.memory_reserved(self.device) - before
+                finally:
+                    graph.capture_end()
+        return results, taken
 
     def _after_failure(self) -> None:
         """The generator believes that it is still recorded, and refuses to draw: a copy of its state does not. What has
@@ -147,6 +159,15 @@ class CudaRecorder:
         return t.is_cuda
 
 
+_results: WeakValueDictionary[int, Recording] = WeakValueDictionary()
+"""Where the results of recordings lie that are given as they are."""
+
+
+def is_result(t: torch.Tensor) -> bool:
+    """Whether a tensor lies where a recording writes a result each time."""
+    return _address(t) in _results
+
+
 @cache
 def recorder_of(device: int) -> CudaRecorder:
     """The one recorder of a GPU: recordings share its memory but for those that give their results away."""
@@ -164,7 +185,7 @@ class Results:
     apart: bool = False
 
 
-@dataclass
+@dataclass(eq=False)
 class Recording:
     """A recorded call."""
 
@@ -184,8 +205,22 @@ class Recording:
     """The same of the others that are given as they are."""
     taken: int
     """Bytes of memory that stay taken for it: those that nothing has while it is not replayed, too."""
+    sources: WeakSet[Recording]
+    """What gives inputs that are read where they are."""
+    stated: int
+    """How many these were."""
+    guessed: frozenset[int] = frozenset()
+    """Inputs that are read where they are as they had been there before."""
     used: int = 0
     """The call that had its inputs last."""
+
+    def stale(self) -> bool:
+        """Whether something that has given it an input is gone: that will not lie there again."""
+        return len(self.sources) < self.stated
+
+    def matches(self, inputs: Sequence[Any]) -> bool:
+        """Whether all inputs are where they were that are read there."""
+        return all(inputs[i].data_ptr() == address for i, address in self.fixed.items())
 
     def moved(self, inputs: Sequence[Any]) -> list[int]:
         """Inputs that are not where they were."""
@@ -243,7 +278,10 @@ def record(
     counted = {i: (storage, _tensors(storage)) for i, storage in storages.items()}
     kept = [c for i, c in counted.items() if i in policy.kept]
     lent = [c for i, c in counted.items() if i not in policy.kept]
-    return Recording(replay, results, fixed, buffers, numbers, copied, kept, lent, taken)
+    sources = WeakSet(s for i in fixed if (s := _results.get(_address(inputs[i]))) is not None)
+    recording = Recording(replay, results, fixed, buffers, numbers, copied, kept, lent, taken, sources, len(sources))
+    _results.update(dict.fromkeys(first, recording))
+    return recording
 
 
 def _copied(results: Sequence[Any], inputs: set[int], policy: Results) -> frozenset[int]:

@@ -7,6 +7,7 @@ that is to run again (`retain_graph`, `create_graph`) is given copies.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,6 +17,9 @@ from torch.fx import GraphModule
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+
+GIVEN = "primals_"
+"""How AOTAutograd names what a forward is given, from 1 on."""
 
 GRADIENT = "tangents_"
 """How AOTAutograd names the gradients that a backward is given."""
@@ -34,6 +38,22 @@ def take_donated(graph: GraphModule) -> set[int]:
     places = {i: v.untyped_storage()._cdata for i, v in enumerate(values) if isinstance(v, torch.Tensor)}
     times = Counter(places.values())
     return {i for i in given if i in places and times[places[i]] == 1}
+
+
+def parameters(graph: GraphModule, kind: str) -> set[int]:
+    """The positions of a graph's inputs that lie in the same places at each call, as AOTAutograd has it: parameters and
+    buffers of modules, and what `mark_static_address` was said of. Of a backward those that its forward was given.
+    """
+    context = TracingContext.try_get()
+    about: Any = context.fw_metadata if context is not None else None
+    static: Collection[int] = getattr(about, "static_input_indices", None) or ()
+    if getattr(about, "tokens", None):
+        return set()
+    names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
+    if kind != "backward":
+        return {i for i in static if i < len(names)}
+    numbers = {i: name.removeprefix(GIVEN) for i, name in enumerate(names) if name.startswith(GIVEN)}
+    return {i for i, number in numbers.items() if number.isdecimal() and int(number) - 1 in static}
 
 
 def mark_passed(module: ModuleOp, graph: GraphModule) -> None:

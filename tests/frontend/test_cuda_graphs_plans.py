@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
+from functorch.compile import make_boxed_func, min_cut_rematerialization_partition
+from torch._dynamo.backends.common import aot_autograd
+from torch.fx import GraphModule
 
 from lamella.dialects.text import parse_module
 from lamella.frontend.backend import Backend
 from lamella.frontend.cuda_graphs import Arguments, graphed
 from lamella.frontend.cuda_recording import Unrecordable
+from lamella.frontend.donated import parameters
 from lamella.frontend.explain import GraphReport
 from lamella.frontend.outputs import OutputRecipe
 from lamella.lowering.options import Options
@@ -113,3 +119,37 @@ def test_random_numbers(device: str) -> None:
             Arguments.of(module, {"cuda:0"})
     else:
         assert Arguments.of(module, {"cuda:0"}) == Arguments(0)
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_parameters(grad: bool) -> None:
+    """Which inputs stay where they are: a module's parameters and buffers, and of a backward those that were saved."""
+    found: dict[str, set[tuple[int, ...]]] = {}
+
+    def compiler(kind: str) -> Any:
+        def compile_graph(graph: GraphModule, inputs: Sequence[Any]) -> Any:
+            found[kind] = {tuple(inputs[i].shape) for i in parameters(graph, kind)}
+            return make_boxed_func(graph.forward)
+
+        return compile_graph
+
+    class Module(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = torch.nn.Linear(4, 3), torch.nn.Linear(3, 2)
+            self.register_buffer("scale", torch.ones(5, 2))
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return self.second(self.first(x)) * self.scale
+
+    names = {"fw_compiler": "forward", "bw_compiler": "backward", "inference_compiler": "inference"}
+    compilers = {name: compiler(kind) for name, kind in names.items()}
+    backend = aot_autograd(**compilers, partition_fn=min_cut_rematerialization_partition)
+    x, module = torch.randn(5, 4, requires_grad=True), Module()
+    with torch.set_grad_enabled(grad):
+        y = torch.compile(module, backend=backend)(x)
+    every = {(3, 4), (3,), (2, 3), (2,), (5, 2)}
+    assert found == {"forward" if grad else "inference": every}
+    if grad:
+        y.sum().backward()
+        assert found["backward"] == {(3, 4), (2, 3), (5, 2)}
