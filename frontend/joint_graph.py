@@ -20,8 +20,10 @@ from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils.checkpoint import CheckpointPolicy
 
 from .aliases import NotFunctional
+from .joint_batch_norm import part_batch_norm
 from .joint_cse import eliminate_common_subexpressions
 from .joint_layout import with_channels_last
+from .joint_pool import narrow_indices
 from .joint_random import with_seeds, without_states
 from .joint_softmax import part_log_softmax
 from .overlap import overlaps_itself
@@ -68,6 +70,8 @@ class JointGraph:
         if not rounds_as_eager:
             part_log_softmax(module.graph)
             module.graph = with_channels_last(module.graph)
+            part_batch_norm(module.graph)
+            narrow_indices(module.graph)
         if config.cse:
             eliminate_common_subexpressions(module.graph)
         module.recompile()

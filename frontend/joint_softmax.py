@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch._guards import detect_fake_mode
 from torch.fx import Graph, Node
+
+from .joint_calls import calls_like
 
 _aten: Any = torch.ops.aten
 _HALVES = (torch.float16, torch.bfloat16)
@@ -26,10 +27,7 @@ def part_log_softmax(graph: Graph) -> None:
         x, dim = node.args[0].meta.get("val"), node.args[1]
         if not isinstance(x, torch.Tensor) or x.dim() == 0 or type(size := x.shape[dim]) is not int or size == 0:
             continue
-        mode = detect_fake_mode([x])
-        if mode is not None:
-            with mode:
-                _part(graph, node, dim)
+        _part(graph, node, dim)
 
 
 def _is_read_backward(node: Node) -> bool:
@@ -43,12 +41,7 @@ def _is_read_backward(node: Node) -> bool:
 def _part(graph: Graph, node: Node, dim: int) -> None:
     result = node.meta["val"]
 
-    def call(target: Any, *args: Any, **kwargs: Any) -> Node:
-        made = graph.call_function(target, args, kwargs)
-        made.meta = {k: v for k, v in node.meta.items() if k not in ("val", "tensor_meta")}
-        made.meta["val"] = target(*(a.meta["val"] if isinstance(a, Node) else a for a in args), **kwargs)
-        return made
-
+    call = calls_like(graph, node)
     with graph.inserting_before(node):
         x: Any = node.args[0]
         if x.meta["val"].dtype in _HALVES:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from xdsl.ir import Operation, SSAValue
+
 from ..dialects import expr, prims
 from ..dialects.aten import AtenOp
 from ..dialects.expr import Dim
@@ -18,6 +20,9 @@ from .decomposition import Call, rule
 from .decompositions_views import dims_of
 from .numbers import lowest
 from .prims_builder import Value
+
+COVERING = 16
+"""Windows that an element of what was pooled lies in, up to which it reads them all."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,30 @@ class Windows:
             padded = x.pad(low, [0] * self.outer + self._overhang(x), filler)
         shape = [*x.shape[: self.outer], *self.places, *self.kernel]
         return padded.gather((), self.index(), TensorType.get(shape, x.dtype, None, x.type.device))
+
+    def covering(self) -> list[int]:
+        """How many windows an element lies in at most, by dims."""
+        reach = (d * (k - 1) + 1 for d, k in zip(self.dilation, self.kernel, strict=True))
+        return [expr.ceildiv(r, s) for r, s in zip(reach, self.stride, strict=True)]  # type: ignore[misc]
+
+    def read_covering(self, values: Value, x: Value, filler: Number) -> Value:
+        """What the windows that may cover an element of x have, as `[*x.shape, *self.covering()]`, last ones first;
+        `filler` where there is no such window.
+        """
+        most, sizes = self.covering(), x.shape[self.outer :]
+        last = [
+            expr.floordiv(expr.normal(n - 1 + p), s) for n, p, s in zip(sizes, self.padding, self.stride, strict=True)
+        ]
+        beyond = [expr.normal(end - o + 1) for end, o in zip(last, self.places, strict=True)]
+        low: list[Dim] = [*[0] * self.outer, *(m - 1 for m in most)]
+        padded = values.pad(low, [0] * self.outer + beyond, filler)
+        dims = dims_of(x.rank + len(most))
+        steps = zip(dims[self.outer :], self.padding, self.stride, most, dims[x.rank :], strict=False)
+        index = [expr.floordiv(at + p, s) + (m - 1) - back for at, p, s, m, back in steps]
+        shape = [*x.shape, *most]
+        return padded.gather(
+            (), [*dims[: self.outer], *index], TensorType.get(shape, values.dtype, None, x.type.device)
+        )
 
     def add_to(self, x: Value, source: Value) -> Value:
         """x with the elements of windows added, those outside of it dropped."""
@@ -102,9 +131,48 @@ def max_pool_with_indices(
     w = windows(x, call.type.shape[-len(kernel) :], kernel, stride, padding, dilation)
     if not call.wanted(1):
         return _largest(call, w, x), call.empty(1)
+    largest, within = _largest_and_within(w, x)
+    return largest, _place(w, x.shape[w.outer :], within)
+
+
+@rule("torch_prims._low_memory_max_pool_with_offsets")
+def max_pool_with_offsets(
+    call: Call,
+    x: Value,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil_mode: bool,
+) -> tuple[Value, Value]:
+    """The largest element of each window and its place within it, flattened."""
+    w = windows(x, call.types[0].shape[-len(kernel) :], kernel, stride, padding, dilation)
+    if not call.wanted(1):
+        return _largest(call, w, x), call.empty(1)
+    largest, within = _largest_and_within(w, x)
+    return largest, within.to("i8")
+
+
+@rule("torch_prims._low_memory_max_pool_offsets_to_indices")
+def offsets_to_indices(
+    call: Call,
+    offsets: Value,
+    kernel: Sequence[int],
+    size: Sequence[Dim],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> Value:
+    """Places within windows as places in what was pooled."""
+    n = len(kernel)
+    w = Windows(offsets.rank - n, offsets.shape[-n:], *map(tuple, (kernel, stride, padding, dilation)))
+    return _place(w, size, offsets.to("i64"))
+
+
+def _largest_and_within(w: Windows, x: Value) -> tuple[Value, Value]:
     elements = w.read(x, lowest(x.dtype))
-    inner = range(elements.rank - len(kernel), elements.rank)
-    return elements.reduce("max", inner), _place(w, x, elements.reduce("argmax", inner))
+    inner = range(elements.rank - len(w.kernel), elements.rank)
+    return elements.reduce("max", inner), elements.reduce("argmax", inner)
 
 
 def _largest(call: Call, w: Windows, x: Value) -> Value:
@@ -119,10 +187,9 @@ def _largest(call: Call, w: Windows, x: Value) -> Value:
     return found if inner is x else (found < 0).where(found.full(0), found)
 
 
-def _place(w: Windows, x: Value, position: Value) -> Value:
-    """Positions within windows as positions in the flattened last dims of x."""
+def _place(w: Windows, sizes: Sequence[Dim], position: Value) -> Value:
+    """Positions within windows as positions in the flattened last dims, of these sizes."""
     place: Value | None = None
-    sizes = x.shape[w.outer :]
     for d in range(len(w.kernel)):
         below = math.prod(w.kernel[d + 1 :])
         within = position.binary(prims.DivTruncOp.make, below).binary(prims.RemOp.make, w.kernel[d])
@@ -157,8 +224,55 @@ def max_pool_backward(
     ceil_mode: bool,
     indices: Value,
 ) -> Value:
-    """grad's elements added where the largest ones were."""
-    return add_at_places(call, grad, indices, x.shape, 2 if "2d" in call.op.name else 3, "add")
+    """grad's elements added where the largest ones were. On a GPU each element looks for itself in the windows that it
+    lies in, as with ATen's kernel: what is added to memory there is atomic, and no other kernel's part.
+    """
+    w = windows(x, grad.shape[-len(kernel) :], kernel, stride, padding, dilation)
+    if math.prod(w.covering()) > COVERING or not x.type.device.startswith("cuda"):
+        return add_at_places(call, grad, indices, x.shape, len(w.kernel), "add")
+    offsets = _offsets(call.op.operands[2], indices) if all(d == 1 for d in w.dilation) else None
+    mine = w.read_covering(indices if offsets is None else offsets, x, -1)
+    here = _places(mine, w, x) if offsets is None else _places_within(mine, w, x)
+    g = w.read_covering(grad.opmath(), x, 0)
+    return mine.eq(here).where(g, g.full(0)).reduce("sum", range(x.rank, mine.rank))
+
+
+def _places(mine: Value, w: Windows, x: Value) -> Value:
+    """Where each element is in the flattened last dims of x."""
+    here: Value | None = None
+    for d in range(w.outer, x.rank):
+        at = x.b.iota(d, mine.type)
+        here = at if here is None else here * x.shape[d] + at
+    assert here is not None
+    return here
+
+
+def _places_within(mine: Value, w: Windows, x: Value) -> Value:
+    """Where each element is in the windows that may cover it, flattened; -2 where it is in none."""
+    t = mine.type.with_(dtype="i32")
+    here, inside = None, None
+    for d, (kernel, stride, padding, most) in enumerate(zip(w.kernel, w.stride, w.padding, w.covering(), strict=True)):
+        at = (x.b.iota(w.outer + d, t) + padding).binary(prims.RemOp.make, stride)
+        at = at + x.b.iota(x.rank + d, t) * stride if most > 1 else at
+        known = at < kernel
+        here = at if here is None else here * kernel + at
+        inside = known if inside is None else inside & known
+    assert here is not None and inside is not None
+    return inside.where(here, here.full(-2)).to("i8")
+
+
+def _offsets(source: SSAValue, indices: Value) -> Value | None:
+    """What indices were made of by `_low_memory_max_pool_offsets_to_indices`, if they were."""
+    made = source.owner
+    if not isinstance(made, AtenOp) or made.name != "torch_prims._low_memory_max_pool_offsets_to_indices":
+        return None
+    ops = [indices.ssa.owner]
+    while ops:
+        op = ops.pop()
+        if isinstance(op, prims.ConvertOp):
+            return Value(indices.b, op.operands[0])
+        ops += [v.owner for v in op.operands] if isinstance(op, Operation) else []
+    return None
 
 
 def add_at_places(

@@ -90,3 +90,32 @@ func.func @adaptive_windows(%x: !sym.t<[s0, 1, 5], f32>) -> !sym.t<[s0, 1, 3], f
   %r = aten.adaptive_avg_pool1d(%x, [3]) : (!sym.t<[s0, 1, 5], f32>) -> !sym.t<[s0, 1, 3], f32>
   func.return %r : !sym.t<[s0, 1, 3], f32>
 }
+
+// On a GPU an element looks for itself in the windows that may cover it: here two a dim, compared by places within them.
+// CHECK-LABEL: func.func @max_pool_backward_on_a_gpu(
+// CHECK: [[O:%\w+]] = prims.pad %o {low = [0, 1, 1], high = [0, 1, 1], value = -1}
+// CHECK-NEXT: [[MINE:%\w+]] = prims.gather [[O]][] {index = [d0, -d3 + (floordiv(d1 + 1, 2)) + 1, -d4 + (floordiv(d2 + 1, 2)) + 1]} : !sym.t<[2, 6, 6], i8, device=cuda:0> -> !sym.t<[2, 8, 8, 2, 2], i8, device=cuda:0>
+// CHECK: [[HERE:%\w+]] = prims.convert %{{\w+}} : !sym.t<[2, 8, 8, 2, 2], i32, device=cuda:0> -> !sym.t<[2, 8, 8, 2, 2], i8, device=cuda:0>
+// CHECK-NEXT: [[P:%\w+]] = prims.pad %g {low = [0, 1, 1], high = [0, 1, 1], value = 0.0}
+// CHECK-NEXT: [[G:%\w+]] = prims.gather [[P]][] {index = [d0, -d3 + (floordiv(d1 + 1, 2)) + 1, -d4 + (floordiv(d2 + 1, 2)) + 1]}
+// CHECK-NEXT: [[FOUND:%\w+]] = prims.eq [[MINE]], [[HERE]]
+// CHECK-NEXT: [[ZERO:%\w+]] = prims.full {value = 0.0}
+// CHECK-NEXT: [[V:%\w+]] = prims.select [[FOUND]], [[G]], [[ZERO]]
+// CHECK-NEXT: [[SUM:%\w+]] = prims.reduce [[V]] {kind = sum, dims = [3, 4]}
+// CHECK-NEXT: func.return [[SUM]]
+func.func @max_pool_backward_on_a_gpu(%g: !sym.t<[2, 4, 4], f32, device=cuda:0>, %x: !sym.t<[2, 8, 8], f32, device=cuda:0>, %o: !sym.t<[2, 4, 4], i8, device=cuda:0>) -> !sym.t<[2, 8, 8], f32, device=cuda:0> {
+  %i = torch_prims._low_memory_max_pool_offsets_to_indices(%o, [3, 3], [8, 8], [2, 2], [1, 1], [1, 1]) : (!sym.t<[2, 4, 4], i8, device=cuda:0>) -> !sym.t<[2, 4, 4], i64, device=cuda:0>
+  %r = aten.max_pool2d_with_indices_backward(%g, %x, [3, 3], [2, 2], [1, 1], [1, 1], false, %i) : (!sym.t<[2, 4, 4], f32, device=cuda:0>, !sym.t<[2, 8, 8], f32, device=cuda:0>, !sym.t<[2, 4, 4], i64, device=cuda:0>) -> !sym.t<[2, 8, 8], f32, device=cuda:0>
+  func.return %r : !sym.t<[2, 8, 8], f32, device=cuda:0>
+}
+
+// CHECK-LABEL: func.func @max_pool_with_offsets(
+// CHECK-NEXT: [[V0:%\w+]] = prims.gather %x[] {index = [d0, d1, 2*d2 + d4, 2*d3 + d5]}
+// CHECK-NEXT: [[V1:%\w+]] = prims.reduce [[V0]] {kind = max, dims = [4, 5]}
+// CHECK-NEXT: [[V2:%\w+]] = prims.reduce [[V0]] {kind = argmax, dims = [4, 5]}
+// CHECK-NEXT: [[V3:%\w+]] = prims.convert [[V2]] : !sym.t<[1, 2, 4, 4], i64> -> !sym.t<[1, 2, 4, 4], i8>
+// CHECK-NEXT: func.return [[V3]]
+func.func @max_pool_with_offsets(%x: !sym.t<[1, 2, 8, 8], f32>) -> !sym.t<[1, 2, 4, 4], i8> {
+  %r, %o = torch_prims._low_memory_max_pool_with_offsets(%x, [2, 2], [2, 2], [0, 0], [1, 1], false) : (!sym.t<[1, 2, 8, 8], f32>) -> (!sym.t<[1, 2, 4, 4], f32>, !sym.t<[1, 2, 4, 4], i8>)
+  func.return %o : !sym.t<[1, 2, 4, 4], i8>
+}
