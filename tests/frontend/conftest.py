@@ -37,6 +37,7 @@ class Recorder:
     texts: list[str] = field(default_factory=list)
     eager: list[str] = field(default_factory=list)
     """Why graphs ran eagerly."""
+    options: Options = field(default_factory=Options)
 
     def compile(self, module: ModuleOp, options: Options) -> Any:
         verify(module)
@@ -53,7 +54,7 @@ class Recorder:
             if event.reason:
                 self.eager.append(event.reason)
 
-        return Backend(Options(), compile=self.compile, watch=note)
+        return Backend(self.options, compile=self.compile, watch=note)
 
 
 @pytest.fixture
