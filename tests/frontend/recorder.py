@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -31,25 +32,28 @@ class Recorder:
         """How many times as long as its launches the GPU takes for a call."""
         self.taken = 0
         """Bytes that a recording keeps."""
-        self.written: list[torch.Tensor] = []
-        """Tensors that a call writes, which recording it does not."""
 
     def record(self, run: Callable[[], Sequence[Any]], own: bool) -> tuple[Callable[[], None], Sequence[Any], int]:
+        """Nothing is computed yet: what is given is as it was, and results are NaN. Versions are, too."""
         self.recorded += 1
         self.owned += own
-        before = [t.clone() for t in self.written]
+        cells = [c for c in run.__closure__ or () if isinstance(c.cell_contents, list)]  # type: ignore[attr-defined]
+        given = [t for c in cells for t in c.cell_contents if isinstance(t, torch.Tensor)]
+        before = [t.clone() for t in given]
         results = run()
-        for t, value in zip(self.written, before, strict=True):
-            t.copy_(value)
-        for cell in run.__closure__ or ():  # type: ignore[attr-defined]
-            if isinstance(cell.cell_contents, list):
-                # a recording knows addresses, it does not hold tensors
-                cell.cell_contents[:] = map(at_the_same_place, cell.cell_contents)
+        for t, value in zip(given, before, strict=True):
+            t.data.copy_(value)
+        theirs = {t.untyped_storage().data_ptr() for t in given}
+        for t in results:
+            if isinstance(t, torch.Tensor) and t.is_floating_point() and t.untyped_storage().data_ptr() not in theirs:
+                t.data.fill_(math.nan)
+        for cell in cells:  # a recording knows addresses, it does not hold tensors
+            cell.cell_contents[:] = map(at_the_same_place, cell.cell_contents)
 
         def replay() -> None:
             self.replayed += 1
             for old, new in zip(results, run(), strict=True):
-                old.copy_(new)
+                old.data.copy_(new)
 
         return replay, results, self.taken
 

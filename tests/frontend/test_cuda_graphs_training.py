@@ -198,7 +198,7 @@ def test_layers_that_write_states() -> None:
     """A state that a layer writes is no data, though it is no parameter."""
     call = graph_of(lambda v: (v[0].add_(v[1]) * v[2],), written=(0,), parameters=(1,))
     weights = [torch.full((9,), 1.0 + i) for i in range(3)]
-    states = call.fake.written = [torch.zeros(9) for _ in weights]
+    states = [torch.zeros(9) for _ in weights]
     kept = []
     for step in range(1, 6):
         for w, state in zip(weights, states, strict=True):

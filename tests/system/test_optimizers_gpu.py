@@ -28,14 +28,6 @@ OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
 }
 
 
-class Step(Graphed):
-    """What it writes is not written when it is recorded."""
-
-    def __call__(self, inputs: list[Any]) -> Any:
-        self.fake.written = [inputs[i] for i in self.arguments.written]
-        return super().__call__(inputs)
-
-
 def on_gpu(text: str) -> str:
     """A program on the CPU as one on the first GPU, but for rates."""
     text = re.sub(r"(!sym\.t<\[[^\]]*\], \w+(?:, strides=\[[^\]]*\])?)>", r"\1, device=cuda:0>", text)
@@ -46,7 +38,7 @@ def on_gpu(text: str) -> str:
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.usefixtures("fresh")
 def test_rates_that_change(name: str, recorded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    gpu, calls, compile_module = InterpretedGpu(), list[Step](), driver.compile_module
+    gpu, calls, compile_module = InterpretedGpu(), list[Graphed](), driver.compile_module
 
     def compile(module: Any, _: Any, **__: Any) -> Any:
         text = on_gpu(print_module(module))
@@ -56,7 +48,7 @@ def test_rates_that_change(name: str, recorded: bool, monkeypatch: pytest.Monkey
             made.graph.function()  # type: ignore[union-attr]
         if not recorded:
             return made
-        calls.append(call := Step(made.graph, arguments, launches=9))
+        calls.append(call := Graphed(made.graph, arguments, launches=9))
         call.fake = Recorder()
         return replace(made, graph=call)
 
