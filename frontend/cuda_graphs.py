@@ -167,7 +167,7 @@ class _Sizes:
     waited: int = 0
     """Calls that the GPU has waited for, but whose inputs moved."""
     strangers: int = 0
-    """Calls with inputs unlike those of any recording, of another layer's or not."""
+    """Calls with inputs unlike those of any recording of the same layer."""
     largest: int = 0
     """Bytes of the largest result so far."""
     reason: str = ""

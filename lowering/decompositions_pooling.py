@@ -129,10 +129,8 @@ def max_pool_with_indices(
 ) -> tuple[Value, Value]:
     """The largest element of each window (NaN wins) and its place in the flattened last dims of x."""
     w = windows(x, call.type.shape[-len(kernel) :], kernel, stride, padding, dilation)
-    if not call.wanted(1):
-        return _largest(call, w, x), call.empty(1)
-    largest, within = _largest_and_within(w, x)
-    return largest, _place(w, x.shape[w.outer :], within)
+    largest, within = _largest_and_within(call, w, x)
+    return largest, call.empty(1) if within is None else _place(w, x.shape[w.outer :], within)
 
 
 @rule("torch_prims._low_memory_max_pool_with_offsets")
@@ -146,11 +144,9 @@ def max_pool_with_offsets(
     ceil_mode: bool,
 ) -> tuple[Value, Value]:
     """The largest element of each window and its place within it, flattened."""
-    w = windows(x, call.types[0].shape[-len(kernel) :], kernel, stride, padding, dilation)
-    if not call.wanted(1):
-        return _largest(call, w, x), call.empty(1)
-    largest, within = _largest_and_within(w, x)
-    return largest, within.to("i8")
+    w = windows(x, call.type.shape[-len(kernel) :], kernel, stride, padding, dilation)
+    largest, within = _largest_and_within(call, w, x)
+    return largest, call.empty(1) if within is None else within.to("i8")
 
 
 @rule("torch_prims._low_memory_max_pool_offsets_to_indices")
@@ -169,7 +165,10 @@ def offsets_to_indices(
     return _place(w, size, offsets.to("i64"))
 
 
-def _largest_and_within(w: Windows, x: Value) -> tuple[Value, Value]:
+def _largest_and_within(call: Call, w: Windows, x: Value) -> tuple[Value, Value | None]:
+    """The largest element of each window and, if the second result is wanted, its place within it, flattened."""
+    if not call.wanted(1):
+        return _largest(call, w, x), None
     elements = w.read(x, lowest(x.dtype))
     inner = range(elements.rank - len(w.kernel), elements.rank)
     return elements.reduce("max", inner), elements.reduce("argmax", inner)

@@ -15,8 +15,10 @@ from lamella.codegen.interpreter import run_module
 from lamella.dialects.text import parse_module, print_module
 from lamella.dialects.verify import verify
 from lamella.driver import Options
+from lamella.frontend import partition
 from lamella.frontend.backend import Backend
 from lamella.frontend.fast_entry import Ways
+from lamella.frontend.partition import Choice
 
 
 @dataclass
@@ -62,6 +64,21 @@ def recorder() -> Recorder:
     """A backend that runs modules from their text and keeps it: `torch.compile(f, backend=recorder.backend)`."""
     torch.manual_seed(0)
     return Recorder()
+
+
+@pytest.fixture
+def choices(monkeypatch: pytest.MonkeyPatch) -> list[Choice]:
+    """What is saved and computed again in each joint graph that is parted."""
+    seen: list[Choice] = []
+    choose = partition.choose
+
+    def noting(*given: Any) -> Choice:
+        seen.append(choose(*given))
+        return seen[-1]
+
+    monkeypatch.setattr(partition, "choose", noting)
+    torch._dynamo.reset()
+    return seen
 
 
 @pytest.fixture

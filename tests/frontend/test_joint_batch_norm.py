@@ -9,24 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from lamella.frontend import partition
 from lamella.frontend.partition import Choice
 
 NORM = "aten._native_batch_norm_legit_functional.default"
-
-
-@pytest.fixture
-def choices(monkeypatch: pytest.MonkeyPatch) -> list[Choice]:
-    seen: list[Choice] = []
-    choose = partition.choose
-
-    def noting(*given: Any) -> Choice:
-        seen.append(choose(*given))
-        return seen[-1]
-
-    monkeypatch.setattr(partition, "choose", noting)
-    torch._dynamo.reset()
-    return seen
 
 
 @pytest.mark.parametrize("affine", [True, False])

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lamella.frontend import partition
 from lamella.frontend.partition import Choice
-
-
-@pytest.fixture
-def choices(monkeypatch: pytest.MonkeyPatch) -> list[Choice]:
-    seen: list[Choice] = []
-    choose = partition.choose
-
-    def noting(*given: Any) -> Choice:
-        seen.append(choose(*given))
-        return seen[-1]
-
-    monkeypatch.setattr(partition, "choose", noting)
-    torch._dynamo.reset()
-    return seen
 
 
 def loss(x: Tensor, w: Tensor, t: Tensor) -> Tensor:
