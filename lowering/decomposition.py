@@ -301,6 +301,9 @@ def finish(value: Value, t: TensorType, new: set[Operation], alias: bool) -> SSA
         new.add(cast(Operation, value.ssa.owner))
     if value.dtype != t.dtype:
         rounding = t.dtype in HALVES and value.dtype == "f32"
+        if value.ssa.owner in new and _root(value.ssa).owner in new:
+            # what is rounded where it is read is stored before, and lies as it would after that
+            value.ssa._type = value.type.with_(strides=t.strides)  # pyright: ignore[reportPrivateUsage]
         return value.b.add(prims.ConvertOp.make(value.ssa, t, rounding=rounding)).ssa
     owner = value.ssa.owner
     if isinstance(owner, prims.FullOp):

@@ -7,7 +7,7 @@ one write and the reads of the stored result.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from xdsl.ir import Operation, SSAValue
@@ -17,7 +17,7 @@ from ..dialects.aten import AtenOp
 from ..dialects.flow import TERMINATORS
 from ..dialects.loop import ScatterOp, ViewOp
 from ..dialects.tensor import itemsize
-from .fuse_cost import BYTES_PER_OP, WRITE, Hints
+from .fuse_cost import WRITE, Hints, Machine
 from .fuse_graph import Node, Read, tensor_type
 from .fuse_index import invert, simplified
 from .fuse_narrow import widens
@@ -32,26 +32,24 @@ MAX_SIZE = 400
 INDEX_OPS = 4
 """Ops on indices alone that take no longer than reading back what they give."""
 
-_WORTH, _WORTH_APART = 0.6, 0.8
+_WORTH, _WORTH_APART, _WORTH_PARTS = 0.6, 0.8, 0.9
 """Computing something for several readers must be this much cheaper than storing it: stored, it may fuse with them; the
-second where they cannot be one kernel, and it would be written in any case.
+second where they cannot be one kernel, and it would be written in any case; the third where sums in parts are between.
 """
 
 
 def absorb(
-    nodes: list[Node], mutations: Mapping[SSAValue, list[int]], hints: Hints, stages: Stages, reuse: int = 1
+    nodes: list[Node], mutations: Mapping[SSAValue, list[int]], hints: Hints, stages: Stages, machine: Machine
 ) -> dict[SSAValue, Node]:
-    """Absorb what is worth it, in place; the results of absorbed nests. `mutations` says where values change, `reuse`
-    how many points of a product use an element of a factor once it is computed.
-    """
-    return _Absorber(nodes, mutations, hints, stages, reuse).run()
+    """Absorb what is worth it, in place; the results of absorbed nests. `mutations` says where values change."""
+    return _Absorber(nodes, mutations, hints, stages, machine).run()
 
 
 class _Absorber:
     def __init__(
-        self, nodes: list[Node], mutations: Mapping[SSAValue, list[int]], hints: Hints, stages: Stages, reuse: int
+        self, nodes: list[Node], mutations: Mapping[SSAValue, list[int]], hints: Hints, stages: Stages, machine: Machine
     ) -> None:
-        self.nodes, self.mutations, self.hints, self.stages, self.reuse = nodes, mutations, hints, stages, reuse
+        self.nodes, self.mutations, self.hints, self.stages, self.machine = nodes, mutations, hints, stages, machine
         self.producer = {r: n for n in nodes for r in n.results}
         self.readers: dict[Node, dict[Node, None]] = {n: {} for n in nodes}
         self.level: dict[Node, int] = {}
@@ -102,7 +100,7 @@ class _Absorber:
                 reads[r] = None
                 continue
             times += 1
-            cost += min(1.0, _evaluations(n, r, self.hints, self.reuse) / points) * a.cost
+            cost += min(1.0, _evaluations(n, r, self.hints, self.machine.reuse) / points) * a.cost
             binding = invert(a, r.index)
             assert binding is not None
             binding = {d: simplified(e, n.domain) for d, e in binding.items() if d is not e}
@@ -132,18 +130,20 @@ class _Absorber:
             reads = [r for r in n.reads if self.producer.get(r.source) is a]
             if not all(self._possible(a, n, r) for r in reads):
                 return False
-            computed += sum(_evaluations(n, r, hints, self.reuse) for r in {r.index: r for r in reads}.values())
             key = (self.level[n], n.dims, n.reduce, *{r.index: None for r in reads}) if n.reduce else n
-            stored_reads += 0 if key in passes else size
+            if key in passes:
+                continue
             passes.add(key)
+            computed += sum(_evaluations(n, r, hints, self.machine.reuse) for r in {r.index: r for r in reads}.values())
+            stored_reads += size
         extra = computed <= 1.01 * points
         if (len(readers) == 1 and extra) or (not a.reads and a.cost <= INDEX_OPS):
             return True
-        stored = WRITE * size + stored_reads + loads + points * a.cost * BYTES_PER_OP
-        inlined = len(passes) * loads + computed * a.cost * BYTES_PER_OP
+        stored = WRITE * size + stored_reads + loads + points * a.cost * self.machine.op
+        inlined = len(passes) * loads + computed * a.cost * self.machine.op
         if len(readers) == 1:
             return inlined <= stored
-        return inlined <= (_WORTH_APART if self._apart(a, readers) else _WORTH) * stored
+        return inlined <= self._worth(a, readers) * stored
 
     def _narrows(self, a: Node, readers: Iterable[Node]) -> bool:
         """Whether all readers come after calls that what `a` reads does not wait for, or are kernels of their own, and
@@ -175,10 +175,13 @@ class _Absorber:
         others = [o for o in _users(base) if o is not a.op]
         return not any(isinstance(o, TERMINATORS) or self.stages.is_later(o, base) for o in others)
 
-    def _apart(self, a: Node, readers: Iterable[Node]) -> bool:
-        """Whether reductions of readers go over different dims of `a`, as sums of rows and of columns do: no loop over
-        rows or columns gives them all.
+    def _worth(self, a: Node, readers: Collection[Node]) -> float:
+        """How much cheaper it must be to compute `a` for each reader, by whether a kernel of all is possible: not where
+        sums in parts are there before another reader, nor where sums go over different dims of `a`, as those of rows
+        and of columns do.
         """
+        if len({self.level[n] for n in readers}) > 1 and any(d.lo != 0 for n in readers for d in n.reduce):
+            return _WORTH_PARTS
         common = frozenset(range(len(a.index)))
         for n in readers:
             outer = {d.symbol for d in n.dims}
@@ -187,8 +190,8 @@ class _Absorber:
                     continue
                 kept = frozenset(i for i, e in enumerate(r.index) if outer & expr.symbols(e))
                 if kept and not (common := common & kept):
-                    return True
-        return False
+                    return _WORTH_APART
+        return _WORTH
 
     def _possible(self, a: Node, n: Node, r: Read) -> bool:
         """Whether computing `a` at the point of this read means the same."""

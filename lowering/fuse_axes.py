@@ -7,12 +7,17 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
+from ..dialects import expr
+from ..dialects.expr import Dim
 from .fuse_graph import Node, Read
 from .fuse_index import point_of
 from .fuse_plan import Axis, Group
 
 Edge = tuple[Node, Node, Read]
 """A reader, a producer, and what is read."""
+
+_Part = tuple[Dim, Node, dict[Any, Axis]]
+"""A part of an index of a member, whose axes have the names of its dims."""
 
 
 def edges(a: Group, b: Group) -> list[Edge]:
@@ -55,3 +60,18 @@ def alike(a: Group, b: Group, edges: Sequence[Edge]) -> Iterator[tuple[Axis, Axi
                 for e, f in zip(s.index, r.index, strict=True):
                     if e in theirs and f in mine:
                         yield theirs[e], mine[f]
+                    else:
+                        yield from _moving_alike((e, m, theirs), (f, n, mine))
+
+
+def _moving_alike(a: _Part, b: _Part) -> Iterator[tuple[Axis, Axis]]:
+    """The axes that move two parts of an index, where these are the same: `2*d2 + r0 - 1`, of windows."""
+    xs, ys = _moving(a), _moving(b)
+    if len(xs) == len(ys) > 0 and a[0] == expr.substitute(b[0], dict(zip(ys, xs, strict=True))):
+        yield from ((a[2][x], b[2][y]) for x, y in zip(xs, ys, strict=True))
+
+
+def _moving(part: _Part) -> list[Any]:
+    e, n, _ = part
+    symbols = expr.symbols(e)
+    return [d.symbol for d in n.domain if d.symbol in symbols]

@@ -35,7 +35,8 @@ class Machine:
     `hold` is what a grid point keeps of a row from loop to loop, half of `l2` where it is 0. `rows` is how many a part
     of a reduction to columns has at least. `in_turn`: a grid point may take rows one after the other, and add up their
     columns. `one_pass`: the variance of a row that is not at hand reads it once.
-    `launch` and `fork` are microseconds, `speed` the bytes that one thread moves in one. `reuse`: how many rows or
+    `launch` and `fork` are microseconds, `speed` the bytes that one thread moves in one, `op` those in the time of an
+    add of an element. `reuse`: how many rows or
     columns of a product use an element of the other factor once it is at hand. `parts`: sums may be made in parts
     that depend on how many sums there are, and so may what is fused; else bytes alone count. `runs`: a few long runs
     of memory are read faster than many short ones.
@@ -52,6 +53,7 @@ class Machine:
     launch: float = LAUNCH_US
     fork: float = FORK_US
     speed: float = BYTES_PER_US
+    op: float = BYTES_PER_OP
     reuse: int = 8
     parts: bool = True
     runs: bool = False

@@ -9,14 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from xdsl.ir import SSAValue
 
 from ..dialects.loop import ScatterOp
 from .fuse_attention import Attentions, is_kernel
-from .fuse_cost import BYTES_PER_OP, WRITE, Hints, Machine, shown
+from .fuse_cost import WRITE, Hints, Machine, shown
 from .fuse_decisions import Decisions
-from .fuse_graph import Node
+from .fuse_graph import Node, tensor_type
 from .fuse_merge import merge_groups
 from .fuse_plan import Axis, Group, single
 from .stages import Stages
@@ -29,6 +30,9 @@ MAX_SIZE = 800
 
 LOOSE = 8
 """Nests that need nothing of each other, with loops of their own, share at least this part of their work."""
+
+LINE = 64
+"""Bytes of a line of memory."""
 
 SIBLINGS = 2
 """Of the groups that read a tensor, so many of the last are tried."""
@@ -88,7 +92,7 @@ class Grouper:
             c.sources[r.source] = max(c.sources.get(r.source, 0), self.hints.traffic(n, r))
         written = sum(self.hints.bytes(r) for r in n.results)
         points = self.hints.points(n.runs)
-        c.work = sum(c.sources.values()) + WRITE * written + points * n.cost * BYTES_PER_OP
+        c.work = sum(c.sources.values()) + WRITE * written + points * n.cost * self.machine.op
         self.at[n.number] = self._cluster[n] = c
         self._clusters[c] = None
         for r in n.results:
@@ -169,6 +173,8 @@ class Grouper:
             return "a point of the grid orders one row"
         if any(self.attention.get(n) == self.attention.get(m, ()) for n in a.group.members for m in b.group.members):
             return math.inf, self._saved(a, b, merged), merged
+        if any(self._is_scattered(g, merged) for g in (a.group, b.group)):
+            return "a point of the grid would keep one element of each of too many lines of memory"
         if self._starves(a.group, b.group, merged):
             return "together they have too little work for all threads"
         saved = self._saved(a, b, merged)
@@ -197,6 +203,23 @@ class Grouper:
                 known = all(isinstance(merged.extent(x), int) for x in merged.grid)
                 if len(after) > 1 or (known and self._points(merged) < self.machine.threads):
                     return True
+        return False
+
+    def _is_scattered(self, before: Group, merged: Group) -> bool:
+        """Whether a member's own loops would not run along its memory any more, as those over the places of an image
+        whose channels lie side by side, and neighbours in the grid are too long to run together.
+        """
+        for n in before.members:
+            inner = merged.inner(n)
+            if len(inner) <= len(before.inner(n)) or not n.results:
+                continue
+            along = {n.index[i] for i, s in enumerate(tensor_type(n.results[0]).strides) if s == 1}
+            names: dict[Any, Axis] = {
+                d.symbol: x for d, x in zip(n.dims, merged.axes[n], strict=False) if d.extent != 1
+            }
+            beside = {names[e] for e in along if e in names}
+            if beside and beside.isdisjoint(inner) and LINE * self._size(merged, inner) > self.machine.l1:
+                return True
         return False
 
     def _loose(self, a: Cluster, b: Cluster, merged: Group) -> bool:

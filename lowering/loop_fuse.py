@@ -137,7 +137,7 @@ class _Body:
             self.ops = ops
             self.nodes, self.stages = _nodes(ops)
         self.order = Order(self.ops)
-        self.absorbed = absorb(list(self.nodes.values()), self.order.mutations, hints, self.stages, machine.reuse)
+        self.absorbed = absorb(list(self.nodes.values()), self.order.mutations, hints, self.stages, machine)
         self.real = [n for n in self.nodes.values() if not n.absorbed]
         self.readers: dict[SSAValue, set[Node]] = {r.source: set[Node]() for n in self.real for r in n.reads}
         for n in self.real:

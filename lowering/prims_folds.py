@@ -300,14 +300,14 @@ def fold_copy(op: prims.ConvertOp, f: Folder) -> SSAValue | None:
 @fold(prims.ConvertOp)
 def fold_rounding(op: prims.ConvertOp, f: Folder) -> SSAValue | None:
     """convert(rounding(x)) = convert(x), also through views: only eager rounds there, and what is kept in memory."""
-    if f.eager or op.operand in f.kept:
+    if f.eager or op.operand in f.kept or _is_for_several(op.result):
         return None
     views: list[prims.ViewOp] = []
     source = op.operand.owner
     while isinstance(source, MOVES):
         views.append(source)
         source = source.operands[0].owner
-    if not isinstance(source, prims.ConvertOp) or source.rounding is None:
+    if not isinstance(source, prims.ConvertOp) or not _is_eagers(source):
         return None
     value = source.operand
     for view in reversed(views):
@@ -326,7 +326,7 @@ def fold_choice(op: prims.ConvertOp, f: Folder) -> SSAValue | None:
         return None
     first = isinstance(choice, prims.SelectOp)
     chosen = choice.operands[first:]
-    if not any(isinstance(v.owner, prims.ConvertOp) and v.owner.rounding is not None for v in chosen):
+    if not any(isinstance(v.owner, prims.ConvertOp) and _is_eagers(v.owner) for v in chosen):
         return None
     wide = [f.add(prims.ConvertOp.make(v, type_of(v).with_(dtype=type_of(op.result).dtype))) for v in chosen]
     t = type_of(op.operand).with_(dtype=type_of(op.result).dtype)
@@ -340,6 +340,20 @@ def fold_widening(op: prims.ConvertOp, f: Folder) -> SSAValue | None:
     if isinstance(inner, prims.ConvertOp) and _is_exact(type_of(inner.operand).dtype, type_of(inner.result).dtype):
         return _converted(f, inner.operand, op)
     return None
+
+
+def _is_for_several(wide: SSAValue) -> bool:
+    """Whether a value is summed up, and read again when sums are there, as in a backward of normalization: what it is
+    made of is stored between, half as wide.
+    """
+    users = [use.operation for use in wide.uses]
+    summed = [isinstance(user, prims.ReduceOp) and user.kind.data == "sum" for user in users]
+    return any(summed) and not all(summed)
+
+
+def _is_eagers(op: prims.ConvertOp) -> bool:
+    """Whether only eager rounds there. What a reduction gives is stored if several kernels need it: half as wide."""
+    return op.rounding is not None and not isinstance(op.operand.owner, prims.ReduceOp)
 
 
 def _converted(f: Folder, value: SSAValue, op: prims.ConvertOp) -> SSAValue:
