@@ -119,3 +119,12 @@ func.func @max_pool_with_offsets(%x: !sym.t<[1, 2, 8, 8], f32>) -> !sym.t<[1, 2,
   %r, %o = torch_prims._low_memory_max_pool_with_offsets(%x, [2, 2], [2, 2], [0, 0], [1, 1], false) : (!sym.t<[1, 2, 8, 8], f32>) -> (!sym.t<[1, 2, 4, 4], f32>, !sym.t<[1, 2, 4, 4], i8>)
   func.return %o : !sym.t<[1, 2, 4, 4], i8>
 }
+
+// What is rounded where it is read lies as the operator's result: channels side by side.
+// CHECK-LABEL: func.func @channels_last(
+// CHECK:      [[S:%\w+]] = prims.reduce {{.*}} -> !sym.t<[2, 8, 4, 4], f32, strides=[128, 1, 32, 8], device=cuda:0>
+// CHECK-NEXT: prims.convert [[S]] {rounding}
+func.func @channels_last(%g: !sym.t<[2, 8, 2, 2], bf16, strides=[32, 1, 16, 8], device=cuda:0>, %x: !sym.t<[2, 8, 4, 4], bf16, strides=[128, 1, 32, 8], device=cuda:0>, %i: !sym.t<[2, 8, 2, 2], i64, strides=[32, 1, 16, 8], device=cuda:0>) -> !sym.t<[2, 8, 4, 4], bf16, strides=[128, 1, 32, 8], device=cuda:0> {
+  %y = aten.max_pool2d_with_indices_backward(%g, %x, [2, 2], [2, 2], [0, 0], [1, 1], false, %i) : (!sym.t<[2, 8, 2, 2], bf16, strides=[32, 1, 16, 8], device=cuda:0>, !sym.t<[2, 8, 4, 4], bf16, strides=[128, 1, 32, 8], device=cuda:0>, !sym.t<[2, 8, 2, 2], i64, strides=[32, 1, 16, 8], device=cuda:0>) -> !sym.t<[2, 8, 4, 4], bf16, strides=[128, 1, 32, 8], device=cuda:0>
+  func.return %y : !sym.t<[2, 8, 4, 4], bf16, strides=[128, 1, 32, 8], device=cuda:0>
+}

@@ -276,3 +276,33 @@ func.func @transposed(%x: !sym.t<[s0, 16], bf16>) -> (!sym.t<[16, 16], f32>, !sy
   %d = prims.convert %t : !sym.t<[16, s0], bf16, strides=[1, 16]> -> !sym.t<[16, s0], f32>
   func.return %c, %d : !sym.t<[16, 16], f32>, !sym.t<[16, s0], f32>
 }
+
+// What eager rounds is not rounded in between, unless it may be stored there: what a reduction gives, and what is summed
+// up and read again.
+// CHECK-LABEL: func.func @rounded(
+// CHECK:       [[A:%\w+]] = prims.add %x, %x
+// CHECK-NEXT:  [[H:%\w+]] = prims.convert [[A]] {rounding} : !sym.t<[8, 64], f32> -> !sym.t<[8, 64], bf16>
+// CHECK-NEXT:  [[W:%\w+]] = prims.convert [[H]] : !sym.t<[8, 64], bf16> -> !sym.t<[8, 64], f32>
+// CHECK-NEXT:  [[S:%\w+]] = prims.reduce [[W]] {kind = sum, dims = [0]}
+// CHECK-NEXT:  [[R:%\w+]] = prims.convert [[S]] {rounding}
+// CHECK-NEXT:  [[Q:%\w+]] = prims.convert [[R]]
+// CHECK-NEXT:  [[B:%\w+]] = prims.broadcast [[Q]]
+// CHECK-NEXT:  [[Y:%\w+]] = prims.sub [[W]], [[B]]
+// CHECK-NEXT:  [[M:%\w+]] = prims.mul %x, %x
+// CHECK-NEXT:  [[Z:%\w+]] = prims.mul [[M]], [[M]]
+// CHECK-NEXT:  func.return [[Y]], [[Z]]
+func.func @rounded(%x: !sym.t<[8, 64], f32>) -> (!sym.t<[8, 64], f32>, !sym.t<[8, 64], f32>) {
+  %a = prims.add %x, %x : !sym.t<[8, 64], f32>
+  %h = prims.convert %a {rounding} : !sym.t<[8, 64], f32> -> !sym.t<[8, 64], bf16>
+  %w = prims.convert %h : !sym.t<[8, 64], bf16> -> !sym.t<[8, 64], f32>
+  %s = prims.reduce %w {kind = sum, dims = [0]} : !sym.t<[8, 64], f32> -> !sym.t<[64], f32>
+  %r = prims.convert %s {rounding} : !sym.t<[64], f32> -> !sym.t<[64], bf16>
+  %q = prims.convert %r : !sym.t<[64], bf16> -> !sym.t<[64], f32>
+  %b = prims.broadcast %q {dims = [1]} : !sym.t<[64], f32> -> !sym.t<[8, 64], f32>
+  %y = prims.sub %w, %b : !sym.t<[8, 64], f32>
+  %m = prims.mul %x, %x : !sym.t<[8, 64], f32>
+  %n = prims.convert %m {rounding} : !sym.t<[8, 64], f32> -> !sym.t<[8, 64], bf16>
+  %o = prims.convert %n : !sym.t<[8, 64], bf16> -> !sym.t<[8, 64], f32>
+  %z = prims.mul %o, %o : !sym.t<[8, 64], f32>
+  func.return %y, %z : !sym.t<[8, 64], f32>, !sym.t<[8, 64], f32>
+}
