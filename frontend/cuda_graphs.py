@@ -70,6 +70,12 @@ else a backward frees what was kept, and gradients come to lie there. No more ma
 IDLE = 64
 """Calls for each of several recordings after which one that was not replayed is given up if it keeps memory."""
 
+WORTH = 16 << 20
+"""Bytes of inputs that one which is asked for may copy in a call, for each launch: a GPU takes as long for a launch."""
+
+SETTLED = 8
+"""Replays of a recording after which its copies of inputs are looked at again: what gave them may have a place now."""
+
 LENT = 1 << 20
 """Bytes of a forward's result from which on it is given as it is, if nobody has it any more at the next call. Of what
 is called without derivatives only where recordings are asked for: a result that another stream still copies, which
@@ -289,7 +295,11 @@ class GraphedCall:
             known.recordings = [r for r in known.recordings if r.used >= since or not (r.kept or r.lent)]
         for recording in known.recordings:
             if recording.matches(inputs):
-                recording.used = known.calls
+                recording.used, recording.times = known.calls, recording.times + 1
+                if recording.times == SETTLED and (found := recording.results_among(inputs)):
+                    known.copied -= found
+                    known.recordings.remove(recording)
+                    break
                 return self._unless_held(known, recording)
         known.recordings = [r for r in known.recordings if not r.stale()]
         addresses = self._addresses(inputs)
@@ -368,7 +378,7 @@ class GraphedCall:
             if known.waited > WATCHED * (1 + (self.arguments.kind != "inference")):
                 self._give_up(known, f"inputs of {moving} bytes are other tensors each time")
             return False
-        if len(known.recordings) >= (LAYERS if places else MOST):
+        if len(known.recordings) >= (LAYERS if places else MOST) or moving > WORTH * self.launches:
             return False
         if self._is_data(places):
             return True

@@ -213,6 +213,8 @@ class Recording:
     """Inputs that are read where they are as they had been there before."""
     used: int = 0
     """The call that had its inputs last."""
+    times: int = 0
+    """How many calls had them."""
 
     def stale(self) -> bool:
         """Whether something that has given it an input is gone: that will not lie there again."""
@@ -225,6 +227,10 @@ class Recording:
     def moved(self, inputs: Sequence[Any]) -> list[int]:
         """Inputs that are not where they were."""
         return [i for i, address in self.fixed.items() if inputs[i].data_ptr() != address]
+
+    def results_among(self, inputs: Sequence[Any]) -> set[int]:
+        """Inputs that are copied, but lie where another recording writes them each time."""
+        return {i for i in self.buffers if is_result(inputs[i])}
 
     def held(self) -> bool:
         """Whether somebody still has a result that was given as it is."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from lamella.frontend import cuda_graphs
 from lamella.frontend.cuda_graphs import MOST, RESTS, TRIES, WATCHED, Arguments, GraphedCall
 
 from .recorder import graph_of
@@ -77,6 +78,34 @@ def test_layers_of_one_graph() -> None:
             want, x = x * w, call([x, w])[0][0]
             assert torch.equal(x, want[0])
     assert (call.fake.recorded, call.fake.replayed) == (4, 12)
+
+
+def test_what_has_a_place_later() -> None:
+    """An input that is copied, as its own graph was not recorded at first, is read where it lies from some time on."""
+    made, call = graph_of(lambda v: (v[0] + 1,)), graph_of(lambda v: (v[0] * v[1],))
+    x, w = torch.randn(cuda_graphs.LENT), torch.randn(cuda_graphs.LENT)
+    kept = [torch.randn(cuda_graphs.LENT) for _ in range(4)]
+    for y in kept:
+        assert torch.equal(call([y, w])[0], y * w)
+    (sizes,) = call.sizes.values()
+    assert [list(r.buffers) for r in sizes.recordings] == [[0]]
+    for _ in range(cuda_graphs.SETTLED + 4):
+        assert torch.equal(call([made([x])[0], w])[0], (x + 1) * w)
+    assert [list(r.buffers) for r in sizes.recordings] == [[]]
+    assert (call.fake.recorded, call.fake.replayed) == (2, 3 + cuda_graphs.SETTLED + 4)
+
+
+def test_what_is_too_large_for_few_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not copied for them, even if recordings are asked for."""
+    monkeypatch.setattr(cuda_graphs, "WORTH", 2)
+    call, w, kept = graph_of(lambda v: (v[0] * v[1],)), torch.randn(8, 5), []
+    for i in range(TRIES + 4):
+        kept.append(torch.full((5,), float(i)))
+        assert torch.equal(call([kept[-1], w])[0], i * w)
+    assert not call.fake.recorded
+    for _ in range(3):
+        assert torch.equal(call([kept[-1], w])[0], i * w)
+    assert (call.fake.recorded, call.fake.replayed) == (1, 3)
 
 
 def test_only_what_pays() -> None:
