@@ -177,11 +177,12 @@ class _Absorber:
 
     def _worth(self, a: Node, readers: Collection[Node]) -> float:
         """How much cheaper it must be to compute `a` for each reader, by whether a kernel of all is possible: not where
-        sums in parts are there before another reader, nor where sums go over different dims of `a`, as those of rows
-        and of columns do.
+        sums in parts are there before another reader, unless rows are taken in turn, nor where sums go over different
+        dims of `a`, as those of rows and of columns do.
         """
-        if len({self.level[n] for n in readers}) > 1 and any(d.lo != 0 for n in readers for d in n.reduce):
-            return _WORTH_PARTS
+        if not self.machine.in_turn and len({self.level[n] for n in readers}) > 1:
+            if any(d.lo != 0 for n in readers for d in n.reduce):
+                return _WORTH_PARTS
         common = frozenset(range(len(a.index)))
         for n in readers:
             outer = {d.symbol for d in n.dims}
