@@ -180,9 +180,9 @@ class _Absorber:
         sums in parts are there before another reader, unless rows are taken in turn, nor where sums go over different
         dims of `a`, as those of rows and of columns do.
         """
-        if not self.machine.in_turn and len({self.level[n] for n in readers}) > 1:
-            if any(d.lo != 0 for n in readers for d in n.reduce):
-                return _WORTH_PARTS
+        parts = not self.machine.in_turn and any(d.lo != 0 for n in readers for d in n.reduce)
+        if parts and len({self.level[n] for n in readers}) > 1:
+            return _WORTH_PARTS
         common = frozenset(range(len(a.index)))
         for n in readers:
             outer = {d.symbol for d in n.dims}
