@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import sympy
 from xdsl.dialects import arith
@@ -40,6 +40,9 @@ LEAST = 64 << 10
 ROWS = 64
 """Rows of a part where the results are columns."""
 
+COLUMNS = 32
+"""Results whose columns a program of a GPU sums up, about."""
+
 LONG = 512
 """Elements of a row whose mean is mended by one more sum: in shorter ones what is done once a row counts."""
 
@@ -50,6 +53,9 @@ _MOST = {
     "f64": (2 - 2**-52) * 2.0**1023,
 }
 """The largest numbers."""
+
+Cut: TypeAlias = tuple[int, int]
+"""Which of the reduced dims is cut, and how many of its points a part has."""
 
 _PARTED = frozenset({"add", "mul", "max", "min", "and", "or", "xor"})
 
@@ -62,7 +68,7 @@ def split_reductions(ops: Sequence[Operation], machine: Machine, hints: Hints) -
     in_strips = strips(ops, hints, LEAST) if machine.parts and machine.in_turn else {}
     for o in ops:
         if isinstance(o, NestOp) and o in in_strips:
-            found += in_parts(o, *in_strips[o])
+            found += in_parts(o, [in_strips[o]])
             continue
         if not isinstance(o, NestOp) or not o.combine.data or o.scan is not None or contraction_of_nest(o) is not None:
             found.append(o)
@@ -245,23 +251,35 @@ def _in_parts(o: NestOp, machine: Machine, hints: Hints) -> list[Operation]:
     sizes = [hints.size(d.extent) for d in o.reduce]
     k = next((i for i, n in enumerate(sizes) if n >= 8), max(range(len(sizes)), key=lambda i: sizes[i]))
     if columns and machine.rows:
-        k, rows = _most_parts(sizes, least)
-        return [o] if 2 * rows > sizes[k] else in_parts(o, k, rows)
+        cuts = _cuts(sizes, least, 2 * machine.threads // -(-results // COLUMNS))
+        return in_parts(o, cuts) if cuts else [o]
     inside = max(1, points // max(1, sizes[k]))
     rows = max(1, CHUNK // (inside * (min(results, CHUNK) if columns else 1)))
     if columns:
         rows = max(rows, least)
     elif machine.hold:
         rows = 1 << (rows.bit_length() - 1)  # held in a tile, whose sizes are powers of two
-    return [o] if 2 * rows > sizes[k] else in_parts(o, k, rows)
+    return [o] if 2 * rows > sizes[k] else in_parts(o, [(k, rows)])
 
 
-def _most_parts(sizes: Sequence[int], least: int) -> tuple[int, int]:
-    """The dim along which most parts have at least so many points, and how many of its points one has."""
+def _cuts(sizes: Sequence[int], least: int, wanted: int) -> list[Cut]:
+    """The dim along which most parts have at least `least` points, and how many of its points one has; where these are
+    fewer parts than `wanted`, as a point of that dim has too many, another dim is cut as well. None where all is one.
+    """
     points = math.prod(sizes)
     rows = [max(1, -(-least * n // max(1, points))) for n in sizes]
     k = max(range(len(sizes)), key=lambda i: (sizes[i] // rows[i], -i))
-    return k, rows[k]
+    if 2 * rows[k] > sizes[k]:
+        return []
+    cuts, parts = [(k, rows[k])], sizes[k] // rows[k]
+    others = [i for i in range(len(sizes)) if i != k]
+    if rows[k] == 1 and 2 * parts <= wanted and others:
+        j = max(others, key=lambda i: (sizes[i], -i))
+        inside = points // (sizes[k] * sizes[j])
+        few = max(-(-least // inside), -(-sizes[j] * parts // wanted))
+        even = next((n for n in range(few, few + few // 2 + 1) if sizes[j] % n == 0), few)
+        cuts += [(j, even)] if 2 * even <= sizes[j] else []
+    return cuts
 
 
 def _is_column(o: NestOp) -> bool:
@@ -277,11 +295,11 @@ def _is_column(o: NestOp) -> bool:
     return weight(o.dims.data.items) > weight(o.reduce.data.items)
 
 
-def in_parts(o: NestOp, k: int, rows: int) -> list[Operation]:
-    """A reduction of parts of `rows` along its k-th reduce dim, and the reduction of its results."""
-    part, count, points = _part(o, k, rows)
-    index = IndexAttr.get([expr.symbol("r0"), *(x.symbol for x in o.dims)])
-    over = DimsAttr.get([LoopDim("r0", 0, count)])
+def in_parts(o: NestOp, cuts: Sequence[Cut]) -> list[Operation]:
+    """A reduction of parts of so many rows along some of its reduce dims, and the reduction of its results."""
+    part, counts, points = _part(o, cuts)
+    counting = [LoopDim(f"r{i}", 0, count) for i, count in enumerate(counts)]
+    over, index = DimsAttr.get(counting), IndexAttr.get([x.symbol for x in (*counting, *o.dims)])
     if _is_variance(o):
         return [part, *_merged(o, part, index, over, points)]
     loads = [LoadOp.make(r, index, location=o.location) for r in part.res]
@@ -294,17 +312,18 @@ def in_parts(o: NestOp, k: int, rows: int) -> list[Operation]:
     return [part, final]
 
 
-def _part(o: NestOp, k: int, rows: int) -> tuple[NestOp, Dim, Dim]:
-    """The reductions of parts, how many there are, and how many points the part `r0` has."""
-    d = o.reduce[k]
-    parts = expr.ceildiv(d.extent, rows)
-    names = {x.symbol: expr.symbol(f"d{i + 1}") for i, x in enumerate(o.dims)}
-    chunk = expr.symbol("d0")
-    end: Any = rows * chunk + rows
-    whole = isinstance(d.extent, int) and d.extent % rows == 0
-    bounded = LoopDim(d.name, rows * chunk, end if whole else sympy.Min(sympy.sympify(d.hi), end))
-    dims = [LoopDim("d0", 0, parts), *(LoopDim(names[x.symbol].name, x.lo, x.hi) for x in o.dims)]
-    reduce = [bounded if x is d else x for x in o.reduce]
+def _part(o: NestOp, cuts: Sequence[Cut]) -> tuple[NestOp, list[Dim], Dim]:
+    """The reductions of parts, how many there are along each cut, and how many points the part `r0`, `r1`, … has."""
+    counts = [expr.ceildiv(o.reduce[k].extent, rows) for k, rows in cuts]
+    chunks = [LoopDim(f"d{i}", 0, count) for i, count in enumerate(counts)]
+    names = {x.symbol: expr.symbol(f"d{len(cuts) + i}") for i, x in enumerate(o.dims)}
+    dims = [*chunks, *(LoopDim(names[x.symbol].name, x.lo, x.hi) for x in o.dims)]
+    reduce = list(o.reduce)
+    for (k, rows), chunk in zip(cuts, chunks, strict=True):
+        d = o.reduce[k]
+        end: Any = rows * chunk.symbol + rows
+        whole = isinstance(d.extent, int) and d.extent % rows == 0
+        reduce[k] = LoopDim(d.name, rows * chunk.symbol, end if whole else sympy.Min(sympy.sympify(d.hi), end))
     known = facts((*dims, *reduce))
     body = substitute_body(o.body.block, names, known)
     shape = [x.extent for x in dims]
@@ -319,7 +338,7 @@ def _part(o: NestOp, k: int, rows: int) -> tuple[NestOp, Dim, Dim]:
         attributes=dict(o.attributes),
     )
     points = expr.product(x.extent for x in reduce)
-    return part, parts, expr.substitute(points, {chunk: expr.symbol("r0")})
+    return part, counts, expr.substitute(points, {d.symbol: expr.symbol(f"r{i}") for i, d in enumerate(chunks)})
 
 
 def _merged(o: NestOp, part: NestOp, index: IndexAttr, over: DimsAttr, points: Dim) -> list[NestOp]:

@@ -369,7 +369,7 @@ def test_sizes_that_were_multiples(name: str, columns_here: int) -> None:
     assert any(o.name == "scf.if" for o in module.walk())
 
 
-@pytest.mark.parametrize("dims", [(0, 2), (0,), (1, 2), (0, 1, 2)])
+@pytest.mark.parametrize("dims", [(0, 2), (0,), (0, 1), (1, 2), (0, 1, 2)])
 def test_variance_in_parts(dims: tuple[int, ...]) -> None:
     """Means and deviations of parts, which are not all as long, are those of the whole."""
     passes = FROM_LOOP.replace("hold=65536", "hold=64")

@@ -67,13 +67,13 @@ def test_random_programs(drawn: Any, machine: str) -> None:
 
 
 @settings(max_examples=60)
-@given(programs())
-def test_random_programs_with_every_reduction_in_parts(drawn: Any) -> None:
+@given(programs(), st.sampled_from([LoopFuse(), LoopFuse(rows=1, in_turn=False, threads=528)]))
+def test_random_programs_with_every_reduction_in_parts(drawn: Any, fuser: LoopFuse) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fuse_split, "LEAST", 4)
         patch.setattr(fuse_split, "CHUNK", 2)
         patch.setattr(fuse_split, "ROWS", 1)
-        check(*lowered(drawn), LoopFuse())
+        check(*lowered(drawn), fuser)
 
 
 @settings(max_examples=100)
