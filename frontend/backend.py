@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from ..lowering.kernel_story import KernelStory
     from ..lowering.origins import Call
-    from .cuda_graphs import Arguments
+    from .cuda_arguments import Arguments
     from .import_fx import ImportedGraph
     from .partition import Choice
 
@@ -317,7 +317,7 @@ class Backend:
             return ""
         if asked is False:
             return "the option cuda_graphs is off"
-        from .cuda_graphs import Arguments
+        from .cuda_arguments import Arguments
         from .cuda_recording import Unrecordable
 
         try:

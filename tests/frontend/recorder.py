@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from lamella.frontend.cuda_graphs import Arguments, GraphedCall
+from lamella.frontend.cuda_arguments import Arguments
+from lamella.frontend.cuda_graphs import GraphedCall
 
 
 def at_the_same_place(value: Any) -> Any:

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from lamella.frontend import cuda_graphs
-from lamella.frontend.cuda_graphs import MOST, RESTS, TRIES, WATCHED, Arguments, GraphedCall
+from lamella.frontend.cuda_arguments import Arguments
+from lamella.frontend.cuda_graphs import MOST, RESTS, TRIES, WATCHED, GraphedCall
 
 from .recorder import graph_of
 

@@ -14,7 +14,8 @@ from torch.fx import GraphModule
 
 from lamella.dialects.text import parse_module
 from lamella.frontend.backend import Backend
-from lamella.frontend.cuda_graphs import Arguments, graphed
+from lamella.frontend.cuda_arguments import Arguments
+from lamella.frontend.cuda_graphs import graphed
 from lamella.frontend.cuda_recording import Unrecordable
 from lamella.frontend.donated import parameters
 from lamella.frontend.explain import GraphReport

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from lamella.frontend import backend, cuda_graphs
-from lamella.frontend.cuda_graphs import Arguments, GraphedCall
+from lamella.frontend.cuda_arguments import Arguments
+from lamella.frontend.cuda_graphs import GraphedCall
 
 from .recorder import Recorder
 

@@ -15,7 +15,7 @@ from torch._dynamo.utils import counters
 from lamella import driver
 from lamella.codegen.cuda_interpreted import InterpretedGpu
 from lamella.dialects.text import parse_module, print_module
-from lamella.frontend.cuda_graphs import Arguments
+from lamella.frontend.cuda_arguments import Arguments
 from lamella.lowering.options import Options
 
 from ..frontend.recorder import Graphed, Recorder
