@@ -60,7 +60,7 @@ KEPT = 1 << 20
 else a backward frees what was kept, and gradients come to lie there. No more may what is recorded of them take in all.
 """
 
-IDLE = 64
+IDLE = 16
 """Calls for each of several recordings after which one that was not replayed is given up if it keeps memory."""
 
 WORTH = 16 << 20
@@ -323,13 +323,13 @@ class GraphedCall:
             return False
         if len(known.recordings) >= (LAYERS if places else MOST) or moving > WORTH * self.launches:
             return False
-        if self._is_data(places):
+        backward, few = self.arguments.kind == "backward", 2 * moving <= _bytes(inputs, self._addresses(inputs))
+        if self._is_data(places) and (few or not backward):
             return True
-        if self.arguments.kind == "backward" and known.calls < 3:
+        if backward and known.calls < 3:
             return False
-        if 2 * moving <= _bytes(inputs, self._addresses(inputs)):
-            return True
-        return known.calls > TRIES and not known.recordings
+        # a backward that would copy most has what a forward keeps that may yet be recorded
+        return few or (known.calls > TRIES and not known.recordings)
 
     def _addresses(self, inputs: Sequence[Any]) -> dict[int, int]:
         tensors = {i: v for i, v in enumerate(inputs) if isinstance(v, torch.Tensor) and i not in self.uploads}

@@ -96,6 +96,23 @@ def test_what_has_a_place_later() -> None:
     assert (call.fake.recorded, call.fake.replayed) == (2, 3 + cuda_graphs.SETTLED + 4)
 
 
+def test_a_backward_before_its_forward_is_recorded() -> None:
+    """It waits for that where it would copy most of what it reads, even if a gradient has a place."""
+    made = graph_of(lambda v: (v[0] + 1,))
+    call = graph_of(lambda v: (v[0].sum() + v[1] * v[2],), kind="backward", parameters=(2,))
+    x, w, kept = torch.randn(cuda_graphs.LENT), torch.randn(cuda_graphs.LENT), []
+    for _ in range(6):
+        kept.append(torch.randn(4 * cuda_graphs.LENT))
+        torch.testing.assert_close(call([kept[-1], made([x])[0], w])[0], kept[-1].sum() + (x + 1) * w)
+    assert made.fake.recorded and not call.fake.recorded
+    forward = graph_of(lambda v: (v[0] * 2,))
+    for _ in range(4):
+        y = forward([kept[0]])[0]
+        torch.testing.assert_close(call([y, made([x])[0], w])[0], 2 * kept[0].sum() + (x + 1) * w)
+        del y
+    assert (call.fake.recorded, call.fake.replayed) == (1, 3)
+
+
 def test_what_is_too_large_for_few_launches(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not copied for them, even if recordings are asked for."""
     monkeypatch.setattr(cuda_graphs, "WORTH", 2)
