@@ -67,7 +67,7 @@ WORTH = 16 << 20
 """Bytes of inputs that one which is asked for may copy in a call, for each launch: a GPU takes as long for a launch."""
 
 SETTLED = 8
-"""Replays of a recording after which its copies of inputs are looked at again: what gave them may have a place now."""
+"""Calls after which a recording's copies of inputs are looked at again: what gave them may have been recorded since."""
 
 LENT = 1 << 20
 """Bytes of a forward's result from which on it is given as it is, if nobody has it any more at the next call. Of what
@@ -239,7 +239,8 @@ class GraphedCall:
         for recording in known.recordings:
             if recording.matches(inputs):
                 recording.used, recording.times = known.calls, recording.times + 1
-                if recording.times == SETTLED and (found := recording.results_among(inputs)):
+                settled = self.arguments.asked and recording.times == SETTLED
+                if settled and (found := recording.results_among(inputs)):
                     known.copied -= found
                     known.recordings.remove(recording)
                     break
