@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -31,20 +31,6 @@ class Block(nn.Module):
         q, k, v = (z.unflatten(-1, (4, 8)).transpose(1, 2) for z in self.qkv(self.n1(x)).chunk(3, -1))
         x = x + self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(-2))
         return x + self.down(F.gelu(self.up(self.n2(x))))
-
-
-@pytest.fixture
-def choices(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Choice]]:
-    """What is chosen while the test runs."""
-    found: list[Choice] = []
-    choose = partition.choose
-
-    def noting(*args: Any) -> Choice:
-        found.append(choose(*args))
-        return found[-1]
-
-    monkeypatch.setattr(partition, "choose", noting)
-    yield found
 
 
 def model() -> nn.Sequential:
