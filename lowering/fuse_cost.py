@@ -23,6 +23,9 @@ BYTES_PER_US = 10_000.0
 LAUNCH_US, FORK_US = 0.5, 4.0
 """A launch by itself, and sharing it among threads."""
 
+LINE = 64
+"""Bytes that are fetched together."""
+
 WRITE = 1.5
 """A write also reads the line it goes to, unless it is streamed."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from xdsl.ir import SSAValue
 
 from ..dialects.loop import ScatterOp
 from .fuse_attention import Attentions, is_kernel
-from .fuse_cost import WRITE, Hints, Machine, shown
+from .fuse_axes import named
+from .fuse_cost import LINE, WRITE, Hints, Machine, shown
 from .fuse_decisions import Decisions
 from .fuse_graph import Node, tensor_type
 from .fuse_merge import merge_groups
@@ -30,9 +30,6 @@ MAX_SIZE = 800
 
 LOOSE = 8
 """Nests that need nothing of each other, with loops of their own, share at least this part of their work."""
-
-LINE = 64
-"""Bytes of a line of memory."""
 
 SIBLINGS = 2
 """Of the groups that read a tensor, so many of the last are tried."""
@@ -213,11 +210,9 @@ class Grouper:
             inner = merged.inner(n)
             if len(inner) <= len(before.inner(n)) or not n.results:
                 continue
-            along = {n.index[i] for i, s in enumerate(tensor_type(n.results[0]).strides) if s == 1}
-            names: dict[Any, Axis] = {
-                d.symbol: x for d, x in zip(n.dims, merged.axes[n], strict=False) if d.extent != 1
-            }
-            beside = {names[e] for e in along if e in names}
+            along, names = tensor_type(n.results[0]).strides, named(merged, n)
+            beside = {names[e] for e, s in zip(n.index, along, strict=True) if s == 1 and e in names}
+            beside = {x for x in beside if merged.extent(x) != 1}
             if beside and beside.isdisjoint(inner) and LINE * self._size(merged, inner) > self.machine.l1:
                 return True
         return False

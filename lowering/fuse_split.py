@@ -264,7 +264,7 @@ def _in_parts(o: NestOp, machine: Machine, hints: Hints) -> list[Operation]:
 
 def _cuts(sizes: Sequence[int], least: int, wanted: int) -> list[Cut]:
     """The dim along which most parts have at least `least` points, and how many of its points one has; where these are
-    fewer parts than `wanted`, as a point of that dim has too many, another dim is cut as well. None where all is one.
+    fewer parts than `wanted`, as a point of that dim has too many, another dim is cut as well. Empty where all is one.
     """
     points = math.prod(sizes)
     rows = [max(1, -(-least * n // max(1, points))) for n in sizes]

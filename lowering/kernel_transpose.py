@@ -17,15 +17,13 @@ from xdsl.ir import SSAValue
 from ..dialects.loop import ForOp, LoadOp, StoreOp
 from ..dialects.tensor import TensorType
 from .address import evaluate, lane_compare, multiple_of
+from .fuse_cost import LINE
 from .llvm_builder import FunctionBuilder, Num, bits_of, vector
 from .llvm_properties import KernelError
 from .memory_to_llvm import Element
 
 if TYPE_CHECKING:
     from .kernel_body import KernelBody
-
-LINE = 64
-"""Bytes that are fetched together."""
 
 
 def transpose_block(b: FunctionBuilder, rows: list[SSAValue]) -> list[SSAValue]:
