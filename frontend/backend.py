@@ -6,9 +6,9 @@ import hashlib
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
 from torch._ops import OpOverload
@@ -16,10 +16,11 @@ from torch.fx import GraphModule
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ..lowering.options import Options
+from .absent_gradients import Layout, Partial, Whole, absent_now, drop_absent, gradients_of
 from .aliases import NotFunctional, Views, take_views, written_inputs
 from .attention_masks import without_needless_masks
 from .compiled import CompiledGraph, EagerGraph, calls_custom, entry
-from .donated import mark_donated, mark_passed, parameters, take_donated
+from .donated import mark_donated, mark_passed, take_donated
 from .fake_kernels import right_fakes
 from .forward_mode import guarded_forward_mode
 from .freezing import mark_frozen, module_state
@@ -28,6 +29,7 @@ from .marks import Marks, marks_of_results
 from .module_names import module_name
 from .outputs import OutputRecipe
 from .random_numbers import with_numbers_as_passed
+from .recording_plan import recorded, recording_plan
 from .results_given import check_results_given
 from .second_derivatives import twice_differentiable
 from .timing import table, timed, with_rest
@@ -54,7 +56,6 @@ if TYPE_CHECKING:
 
     from ..lowering.kernel_story import KernelStory
     from ..lowering.origins import Call
-    from .cuda_arguments import Arguments
     from .import_fx import ImportedGraph
     from .partition import Choice
 
@@ -113,6 +114,17 @@ class Event:
     """Of a graph on a GPU: whether it is recorded as a CUDA graph, and why not."""
     times: dict[str, float] = field(default_factory=dict[str, float])
     """Milliseconds that compiling took, by step."""
+
+
+class _Compiled(NamedTuple):
+    """What an imported graph became."""
+
+    compilation: Compilation
+    run: Callable[[list[Any]], Sequence[Any]]
+    recording: str
+    """What is told about it."""
+    donated: frozenset[int]
+    absent: frozenset[int]
 
 
 class Backend:
@@ -245,44 +257,82 @@ class Backend:
             from .graph_parts import UnsupportedGraph
             from .import_fx import import_graph
 
+        gradients = gradients_of(graph) if kind == "backward" else {}
         with real_tensors(), timed(whole, "all"):
             try:
                 with timed(steps, "import"):
                     imported = import_graph(graph, _placeholder_names(graph, names))
             except UnsupportedGraph as error:
-                return self.compile_pieces(graph, kind, str(error), views, written)
+                return self.compile_pieces(graph, kind, str(error), views, written, gradients)
+            recipe = OutputRecipe(imported.outputs if views is None else views.outputs(imported.outputs))
+            recipe = recipe.with_views() if kind == "inference" else recipe
             try:
                 if others := {d for d in imported.devices if d.partition(":")[0] not in DEVICES}:
                     raise UnsupportedGraph(f"tensors of {' and '.join(sorted(others))} are not compiled")
-                plan = self._recording_plan(kind, graph, imported)
-                if kind == "inference" and state and self.options.cuda_graphs is not True:
-                    mark_frozen(imported.module, graph, state)
-                    plan = plan and "its parameters are frozen"
-                if donated := take_donated(graph) if kind == "backward" else set[int]():
-                    mark_donated(imported.module, donated)
-                if kind == "backward":
-                    mark_passed(imported.module, graph)
-                compilation = self.compile(imported.module, with_settings(self.options))
+                made = self._compiled(graph, kind, imported, recipe, gradients, state)
             except UnsupportedGraph as error:
                 log.warning("a graph runs eagerly: %s", error)
                 self.tell(kind, graph, None, str(error))
-                return EagerGraph(graph, str(error), views, written)
-        recipe = OutputRecipe(imported.outputs if views is None else views.outputs(imported.outputs))
-        if kind == "inference":
-            recipe = recipe.with_views()
-        run, recording = self._recorded(kind, compilation, plan, recipe)
-        self.tell(kind, graph, compilation, "", recording, with_rest(steps | compilation.times, whole["all"]))
+                return EagerGraph(graph, str(error), views, written, gradients)
+        compilation = made.compilation
+        self.tell(kind, graph, compilation, "", made.recording, with_rest(steps | compilation.times, whole["all"]))
         direct = kind == "inference" and leaves_nothing_to_do(graph)
-        stays = self._stays(graph, compilation.calls)
-        versions = written_versions() if direct else None
-        custom = calls_custom(graph)
-        compiled = CompiledGraph(run, recipe, imported.constants, versions, written, stays, frozenset(donated), custom)
+        compiled = CompiledGraph(
+            made.run,
+            recipe,
+            imported.constants,
+            versions=written_versions() if direct else None,
+            written=written,
+            stays=self._stays(graph, compilation.calls),
+            donated=made.donated,
+            custom=calls_custom(graph),
+            gradients=gradients,
+            absent=made.absent,
+        )
         if kind == "backward" and self.cacheable and (release := hold_cached()) is not None:
             compiled.before_first_call(release)
         return compiled
 
+    def _compiled(
+        self,
+        graph: GraphModule,
+        kind: str,
+        imported: ImportedGraph,
+        recipe: OutputRecipe,
+        gradients: Collection[int],
+        state: Collection[int],
+    ) -> _Compiled:
+        """Compile what has been imported. Raises UnsupportedGraph."""
+        module, options = imported.module, with_settings(self.options)
+        plan = recording_plan(kind, graph, imported, options.cuda_graphs)
+        donated, absent, whole = set[int](), frozenset[int](), None
+        if kind == "inference" and state and options.cuda_graphs is not True:
+            mark_frozen(module, graph, state)
+            plan = plan and "its parameters are frozen"
+        if kind == "forward" and not isinstance(plan, str):
+            plan = replace(plan, kept=recipe.only_from(self.forward_outputs))
+        if kind == "backward":
+            if donated := take_donated(graph):
+                mark_donated(module, donated)
+            mark_passed(module, graph)
+            absent = absent_now(module, gradients, recipe.inputs)
+        if absent:
+            whole = Whole.of(module, options, self.compile, plan)
+            drop_absent(module, absent, options.verify)
+            plan = recording_plan(kind, graph, imported, options.cuda_graphs, absent)
+        compilation = self.compile(module, options)
+        run, recording = recorded(compilation, plan)
+        run = run if whole is None else Partial(run, absent, whole)
+        return _Compiled(compilation, run, recording, frozenset(donated), absent)
+
     def compile_pieces(
-        self, graph: GraphModule, kind: str, reason: str, views: Views | None, written: Sequence[int] | None
+        self,
+        graph: GraphModule,
+        kind: str,
+        reason: str,
+        views: Views | None,
+        written: Sequence[int] | None,
+        gradients: Mapping[int, Layout],
     ) -> OutputCode:
         """A graph that cannot be imported as a whole: what lies between the calls that cannot is compiled."""
         from .graph_parts import UnsupportedGraph
@@ -293,7 +343,7 @@ class Backend:
         if pieces is None:
             log.warning("a graph runs eagerly: %s", reason)
             self.tell(kind, graph, None, reason)
-            return EagerGraph(graph, reason, views, written)
+            return EagerGraph(graph, reason, views, written, gradients)
         if pieces.reasons:
             log.warning("a part of a graph runs eagerly: %s", "; ".join(pieces.reasons))
         for name, piece in pieces.native.items():
@@ -308,45 +358,7 @@ class Backend:
             pieces.replace(name, OutputRecipe(imported.outputs).wrap(compilation.graph, imported.constants))
         for piece in pieces.eager:
             self.tell(kind, piece, None, "; ".join(pieces.reasons))
-        return EagerGraph(pieces.graph, reason, views, written)
-
-    def _recording_plan(self, kind: str, graph: GraphModule, imported: ImportedGraph) -> Arguments | str:
-        """What a recording of the graph needs to know, or why there is none; "" for graphs of the CPU."""
-        asked = self.options.cuda_graphs
-        if not any(d.startswith("cuda") for d in imported.devices):
-            return ""
-        if asked is False:
-            return "the option cuda_graphs is off"
-        from .cuda_arguments import Arguments
-        from .cuda_recording import Unrecordable
-
-        try:
-            stay = parameters(graph, kind)
-            return Arguments.of(imported.module, imported.devices, kind, asked=asked is True, parameters=stay)
-        except Unrecordable as reason:
-            return str(reason)
-
-    def _recorded(
-        self, kind: str, compilation: Compilation, plan: Arguments | str, recipe: OutputRecipe
-    ) -> tuple[Callable[[list[Any]], Sequence[Any]], str]:
-        """What runs the graph, and what is told about its recording."""
-        if not plan:
-            return compilation.graph, ""
-        from .cuda_graphs import graphed
-        from .cuda_recording import Unrecordable
-
-        if not isinstance(plan, str):
-            if kind == "forward":
-                plan = replace(plan, kept=recipe.only_from(self.forward_outputs))
-            launches = sum(kernel["launches"] for kernel in compilation.kernels) + len(compilation.calls)
-            try:
-                run = graphed(compilation.graph, plan, compilation.calls, launches)
-                when = "at its second call" if plan.asked else "when the GPU waits for its launches"
-                return run, f"recorded as a CUDA graph {when}"
-            except Unrecordable as reason:
-                plan = str(reason)
-        log.info("a graph is not recorded as a CUDA graph: %s", plan)
-        return compilation.graph, f"not recorded as a CUDA graph: {plan}"
+        return EagerGraph(pieces.graph, reason, views, written, gradients)
 
     def _stays(self, graph: GraphModule, calls: Iterable[Call]) -> str:
         """Why a compiled graph is not kept: what it calls is found among the objects of this process, AOTAutograd calls

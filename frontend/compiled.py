@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule
 from torch.utils._pytree import tree_leaves
 
+from .absent_gradients import Layout, fill
 from .aliases import Views
 from .batched import for_each, is_batched
 from .direct import DirectGraph
@@ -59,8 +60,14 @@ class CompiledGraph(OutputCode):
         stays: str = "",
         donated: Collection[int] = (),
         custom: bool = False,
+        gradients: Mapping[int, Layout] | None = None,
+        absent: frozenset[int] = frozenset(),
     ) -> None:
         super().__init__()
+        self.gradients = gradients or {}
+        """The inputs of a backward that may be None, which stands for zeros."""
+        self.absent = absent
+        """Those that it does without if all of these are."""
         self.custom = custom
         """Whether it calls operators that are not torch's own."""
         self.donated = donated
@@ -87,6 +94,8 @@ class CompiledGraph(OutputCode):
 
     def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
         assert isinstance(inputs, list)
+        if self.gradients:
+            fill(inputs, self.gradients, self.absent)
         if self.donated and keeps_graph():
             inputs[:] = self._copied(inputs)
         count = len(inputs)
@@ -148,12 +157,20 @@ class CompiledGraph(OutputCode):
 
 class EagerGraph(OutputCode):
     """A graph that this compiler cannot take, run node by node; `views` are the outputs that are not in it, `written`
-    as of a `CompiledGraph`.
+    and `gradients` as of a `CompiledGraph`.
     """
 
-    def __init__(self, graph: GraphModule, reason: str, views: Views | None, written: Collection[int] | None) -> None:
+    def __init__(
+        self,
+        graph: GraphModule,
+        reason: str,
+        views: Views | None,
+        written: Collection[int] | None,
+        gradients: Mapping[int, Layout] | None = None,
+    ) -> None:
         super().__init__()
         self.written = written
+        self.gradients = gradients or {}
         _latest.note(self)
         self._boxed_call = True
         self.graph = graph
@@ -167,6 +184,7 @@ class EagerGraph(OutputCode):
 
     def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
         assert isinstance(inputs, list)
+        fill(inputs, self.gradients, frozenset())
         return self.call(inputs)
 
     def run(self, inputs: list[Any]) -> Sequence[Any]:

@@ -80,13 +80,8 @@ def mark_donated(module: ModuleOp, inputs: set[int]) -> None:
 
 
 def _mark(module: ModuleOp, inputs: set[int], attribute: str) -> None:
-    from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, UnitAttr
     from xdsl.dialects.func import FuncOp
 
-    from ..lowering.aten_frozen import argument_attributes
+    from ..lowering.aten_frozen import mark_arguments
 
-    main = next(f for f in module.ops if isinstance(f, FuncOp))
-    attributes = argument_attributes(main)
-    for i in inputs:
-        attributes[i][attribute] = UnitAttr()
-    main.arg_attrs = ArrayAttr([DictionaryAttr(a) for a in attributes])
+    mark_arguments(next(f for f in module.ops if isinstance(f, FuncOp)), inputs, attribute)

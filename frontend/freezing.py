@@ -24,18 +24,12 @@ def module_state(graph: GraphModule) -> set[int]:
 
 def mark_frozen(module: ModuleOp, graph: GraphModule, inputs: Collection[int]) -> bool:
     """Mark the arguments of `@main` that are some inputs of TorchDynamo's graph; whether there are such."""
-    from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, UnitAttr
     from xdsl.dialects.func import FuncOp
 
-    from ..lowering.aten_frozen import FROZEN, argument_attributes
+    from ..lowering.aten_frozen import FROZEN, mark_arguments
 
-    main = next(f for f in module.ops if isinstance(f, FuncOp))
-    attributes = argument_attributes(main)
-    marked = False
-    for i, node in enumerate(n for n in graph.graph.nodes if n.op == "placeholder"):
-        about = node.meta.get("desc")
-        if type(about).__name__ == "PlainAOTInput" and getattr(about, "idx", None) in inputs:
-            attributes[i][FROZEN] = UnitAttr()
-            marked = True
-    main.arg_attrs = ArrayAttr([DictionaryAttr(a) for a in attributes])
-    return marked
+    placeholders = enumerate(n for n in graph.graph.nodes if n.op == "placeholder")
+    abouts = {i: node.meta.get("desc") for i, node in placeholders}
+    frozen = {i for i, a in abouts.items() if type(a).__name__ == "PlainAOTInput" and getattr(a, "idx", None) in inputs}
+    mark_arguments(next(f for f in module.ops if isinstance(f, FuncOp)), frozen, FROZEN)
+    return bool(frozen)

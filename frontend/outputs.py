@@ -27,6 +27,7 @@ _SOURCES = {
 }
 
 _RESULT = re.compile(r"\br\[\d+\]")
+_INPUT = re.compile(r"\ba\[(\d+)\]")
 _READ = re.compile(r"\ba\[\d+\](?:\.\w+\(\d+\))?")
 
 
@@ -184,6 +185,11 @@ class OutputRecipe:
         """
         outputs = [o if o.beside is None else Output(f"viewed({o.source}, r[{o.beside}])") for o in self.outputs]
         return OutputRecipe(outputs)
+
+    @property
+    def inputs(self) -> set[int]:
+        """The positions of inputs that outputs are made of without the module."""
+        return {int(i) for o in self.outputs for i in _INPUT.findall(o.source)}
 
     def only_from(self, start: int) -> tuple[int, ...]:
         """The results of `@main` that are no outputs before position `start`."""

@@ -23,6 +23,7 @@ from torch._ops import HigherOrderOperator
 from torch.fx import GraphModule
 from torch.nn import Parameter
 
+from .absent_gradients import leave_absent
 from .batched import is_batched
 from .torch_compat import ALIASES_OF_RESULTS, OutputType
 
@@ -48,20 +49,24 @@ def twice_differentiable(graph: GraphModule, inputs: Sequence[Any]) -> Generator
     def extended(self: Any, compiled: Any, *others: Any, runtime_metadata: Any) -> Any:
         function: Any = getattr(compiled, "__self__", None)
         if isinstance(function, type) and issubclass(function, torch.autograd.Function):
-            _extend(function, Differentiable(graph, inputs, runtime_metadata))
+            _extend(function, Differentiable(graph, inputs, runtime_metadata), leave_absent(function, graph))
         return post_compile(self, compiled, *others, runtime_metadata=runtime_metadata)
 
     with patch.object(RuntimeWrapper, "post_compile", extended):
         yield
 
 
-def _extend(function: Any, program: Differentiable) -> None:
-    """Have AOTAutograd's class of a graph note its arguments, and its backward recorded by `Backward`."""
+def _extend(function: Any, program: Differentiable, absent: bool) -> None:
+    """Have AOTAutograd's class of a graph note its arguments, and its backward recorded by `Backward`. `absent`: None
+    is what it gets for gradients of results that nobody uses.
+    """
     forward, backward = function.forward, function.backward
     boxed = getattr(function, "boxed_grads_call", False)
 
     def noting(ctx: Any, *args: Any) -> Any:
         program.note(ctx, args)
+        if absent:
+            ctx.set_materialize_grads(False)
         return forward(ctx, *args)
 
     def recorded(ctx: Any, gradients: Sequence[Any]) -> Any:

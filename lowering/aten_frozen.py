@@ -6,9 +6,11 @@ One that the function writes is not.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 import sympy
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
@@ -24,6 +26,14 @@ def argument_attributes(function: FuncOp) -> list[dict[str, Any]]:
     given = function.arg_attrs.data if function.arg_attrs is not None else ()
     found = [dict(a.data) for a in given]
     return found or [{} for _ in function.body.block.args]
+
+
+def mark_arguments(function: FuncOp, positions: Collection[int], attribute: str) -> None:
+    """Give these arguments an attribute."""
+    attributes = argument_attributes(function)
+    for i in positions:
+        attributes[i][attribute] = UnitAttr()
+    function.arg_attrs = ArrayAttr([DictionaryAttr(a) for a in attributes])
 
 
 def frozen_values(function: FuncOp) -> dict[SSAValue, frozenset[SSAValue]]:

@@ -13,6 +13,7 @@ _HERE = __name__.rpartition(".")[0]
 
 PASSES: dict[str, str] = {
     "aten-canonicalize": f"{_HERE}.aten_canonicalize:AtenCanonicalize",
+    "aten-absent": f"{_HERE}.aten_absent:AtenAbsent",
     "aten-inline-flex": f"{_HERE}.aten_inline_flex:AtenInlineFlex",
     "aten-patterns": f"{_HERE}.aten_patterns:AtenPatterns",
     "aten-attention": f"{_HERE}.aten_attention:AtenAttention",

@@ -13,14 +13,12 @@ from torch._dynamo.backends.common import aot_autograd
 from torch.fx import GraphModule
 
 from lamella.dialects.text import parse_module
-from lamella.frontend.backend import Backend
 from lamella.frontend.cuda_arguments import Arguments
 from lamella.frontend.cuda_graphs import graphed
 from lamella.frontend.cuda_recording import Unrecordable
 from lamella.frontend.donated import parameters
 from lamella.frontend.explain import GraphReport
-from lamella.frontend.outputs import OutputRecipe
-from lamella.lowering.options import Options
+from lamella.frontend.recording_plan import recorded
 from lamella.lowering.origins import Call
 
 from .recorder import Recordable
@@ -84,8 +82,7 @@ def test_numbers_of_the_cpu() -> None:
 )
 def test_what_explain_tells(plan: Any, calls: list[Call], told: str) -> None:
     compilation: Any = SimpleNamespace(graph=list, kernels=[{"launches": 9}], calls=calls)
-    backend = Backend(Options(), lambda *_: pytest.fail("compiled"))
-    _, recording = backend._recorded("inference", compilation, plan, OutputRecipe([]))  # pyright: ignore[reportPrivateUsage]
+    _, recording = recorded(compilation, plan)
     assert recording == told
     report = GraphReport("inference", {}, [], [], [], [], "", [], recording)
     assert told in str(report)

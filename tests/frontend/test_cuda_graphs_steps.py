@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from lamella.frontend import backend, cuda_graphs
 from lamella.frontend.cuda_arguments import Arguments
 from lamella.frontend.cuda_graphs import GraphedCall
+from lamella.frontend.donated import parameters
 
 from .recorder import Recorder
 
@@ -26,14 +27,14 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     """Records graphs of the CPU as those of a GPU are."""
     fake = Recorder()
 
-    def plan(self: Any, kind: str, graph: Any, imported: Any) -> Arguments:
-        asked, stay = self.options.cuda_graphs is True, backend.parameters(graph, kind)
-        return Arguments.of(imported.module, {"cuda:0"}, kind, asked=asked, parameters=stay)
+    def plan(kind: str, graph: Any, imported: Any, asked: bool | None, absent: Collection[int] = ()) -> Arguments:
+        stay = {i - sum(a < i for a in absent) for i in parameters(graph, kind)}
+        return Arguments.of(imported.module, {"cuda:0"}, kind, asked=asked is True, parameters=stay)
 
     def graphed(run: Any, arguments: Arguments, *_: Any) -> GraphedCall:
         return GraphedCall(run, replace(arguments, uploads=()), launches=100)
 
-    monkeypatch.setattr(backend.Backend, "_recording_plan", plan)
+    monkeypatch.setattr(backend, "recording_plan", plan)
     monkeypatch.setattr(cuda_graphs, "graphed", graphed)
     monkeypatch.setattr(cuda_graphs, "recorder_of", lambda _: fake)
     torch._dynamo.reset()
