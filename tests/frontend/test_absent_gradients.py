@@ -98,7 +98,7 @@ def test_what_is_passed_on(zeros: list[Layout]) -> None:
     torch.compile(f, backend="lamella")(x, y)[0].backward()
     torch.testing.assert_close(x.grad, 2 * x.detach())
     assert y.grad is not None and y.grad.tolist() == [0.0] * 5
-    assert [z.sizes for z in zeros] == [(5,)]
+    assert not zeros
 
 
 def test_compiled_once_more_at_most(zeros: list[Layout]) -> None:
