@@ -3,7 +3,7 @@
 The first call with given sizes runs as it is, a later one is recorded, and those after it are replayed. Inputs that lie
 where they have lain before are read there; others are copied to where the recording reads them. What a program gets
 from a graph is copied out, what a forward keeps for its backward is not: then a call is not replayed, but made as it
-is, while any of that is in use. All recordings that give only copies share one pool of memory.
+is, while any of that is in use. Recordings share one pool of memory if they are asked for, or give only copies.
 """
 
 from __future__ import annotations
@@ -67,7 +67,12 @@ WORTH = 16 << 20
 """Bytes of inputs that one which is asked for may copy in a call, for each launch: a GPU takes as long for a launch."""
 
 SETTLED = 8
-"""Calls after which a recording's copies of inputs are looked at again: what gave them may have been recorded since."""
+"""Calls after which a recording's copies of inputs are looked at again, and after twice as many each time: what gives
+them may have been recorded since.
+"""
+
+CROWDED = 4
+"""Calls that could not be replayed for a result that lay where others write, after which a recording is made alone."""
 
 LENT = 1 << 20
 """Bytes of a forward's result from which on it is given as it is, if nobody has it any more at the next call. Of what
@@ -111,6 +116,8 @@ class _Sizes:
     """How many there are next time."""
     held: int = 0
     """Calls that could not be replayed, as results of an earlier one were in use."""
+    crowded: int = 0
+    """Calls that could not be replayed, as results of other recordings were in use."""
     failures: int = 0
     """How many recordings, of whatever graph, had failed when these were made."""
     waited: int = 0
@@ -239,8 +246,8 @@ class GraphedCall:
         for recording in known.recordings:
             if recording.matches(inputs):
                 recording.used, recording.times = known.calls, recording.times + 1
-                settled = self.arguments.asked and recording.times == SETTLED
-                if settled and (found := recording.results_among(inputs)):
+                settled = recording.times >= SETTLED and recording.times & (recording.times - 1) == 0
+                if self.arguments.asked and settled and (found := recording.results_among(inputs)):
                     known.copied -= found
                     known.recordings.remove(recording)
                     break
@@ -286,8 +293,12 @@ class GraphedCall:
 
     def _unless_held(self, known: _Sizes, recording: Recording) -> Recording | None:
         if not recording.held():
-            return recording
-        if recording.lent_held():
+            if not recording.crowded():
+                return recording
+            known.crowded += 1
+            if known.crowded == CROWDED:
+                known.recordings.clear()
+        elif recording.lent_held():
             known.held += 1
             if known.held == 2:
                 # its results outlive the next call, as gradients that are accumulated do: they are copied from now on
@@ -349,7 +360,10 @@ class GraphedCall:
         lent = None if known.held >= 2 or not gives else 0 if kind == "backward" else LENT
         if lent is not None and known.largest < lent:
             lent = None  # with nothing to give, it needs no memory of its own
-        policy = Results(frozenset(self.arguments.kept), lent, apart=lent == 0)
+        alone = known.crowded >= CROWDED or (not self.arguments.asked and bool(self.arguments.kept or lent is not None))
+        policy = Results(frozenset(self.arguments.kept), lent, apart=lent == 0, alone=alone)
+        if self.arguments.asked:
+            recorder.tidy()
         run: Any = self.graph
         if self.uploads:
             run = run.main()  # numbers lie where it reads them

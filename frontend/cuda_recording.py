@@ -2,22 +2,27 @@
 
 The results of a recording lie where they lie, and a replay writes them anew. Some are copied for the caller; others are
 given as they are, and then nothing is replayed while somebody holds one of them: a result is never overwritten. Nor is
-it by another recording: one that gives results away shares its memory with none.
+it by another recording: one that gives results away has memory of its own, or shares it, and then no earlier one that
+may write there is replayed either.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
+from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary, ref
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 _torch: Any = torch
+_c: Any = torch._C
 
 
 class Unrecordable(Exception):
@@ -31,6 +36,21 @@ class Recorder(Protocol):
         """A function that does it again; the results, which are written anew each time, and with `own` by nothing else;
         and the bytes of memory that stay taken for it. Raises RuntimeError.
         """
+        ...
+
+    @property
+    def sharing(self) -> WeakKeyDictionary[Recording, list[tuple[int, int]]]:
+        """Recordings that share memory, with what there was of it when they were made: they may write all of that but
+        for the results of others that were there.
+        """
+        ...
+
+    def shared(self) -> list[tuple[int, int]]:
+        """The memory that recordings share: where parts of it begin and end, in order."""
+        ...
+
+    def tidy(self) -> None:
+        """Gives back memory that is free: what is recorded has other memory than the calls before it."""
         ...
 
     @property
@@ -78,6 +98,7 @@ class CudaRecorder:
         self.device = device
         self.pool = torch.cuda.graph_pool_handle()
         self.side = torch.cuda.Stream(device)
+        self.sharing: WeakKeyDictionary[Recording, list[tuple[int, int]]] = WeakKeyDictionary()
         self.last: int | None = None
         """The stream of the last replay."""
         self.failures = 0
@@ -122,6 +143,13 @@ class CudaRecorder:
         self.failures += 1
         generator = torch.cuda.default_generators[self.device]
         generator.graphsafe_set_state(generator.clone_state())
+
+    def shared(self) -> list[tuple[int, int]]:
+        segments = (s for s in _torch.cuda.memory_snapshot() if tuple(s["segment_pool_id"]) == tuple(self.pool))
+        return sorted((s["address"], s["address"] + s["total_size"]) for s in segments)
+
+    def tidy(self) -> None:
+        torch.cuda.empty_cache()
 
     def ready(self) -> bool:
         return not torch.cuda.is_current_stream_capturing()
@@ -170,19 +198,44 @@ def is_result(t: torch.Tensor) -> bool:
 
 @cache
 def recorder_of(device: int) -> CudaRecorder:
-    """The one recorder of a GPU: recordings share its memory but for those that give their results away."""
+    """The one recorder of a GPU: recordings share its memory but for those that are to be alone."""
     return CudaRecorder(device)
 
 
 @dataclass(frozen=True)
 class Results:
     """What becomes of results: those `kept` for a backward are given as they are, and those of at least `lent` bytes
-    that have memory of their own; others are copied. `apart`: copies stand for what shares memory, too.
+    that have memory of their own; others are copied. `apart`: copies stand for what shares memory, too. `alone`: no
+    memory is shared with other recordings.
     """
 
     kept: frozenset[int] = frozenset()
     lent: int | None = None
     apart: bool = False
+    alone: bool = False
+
+
+_Counted = Sequence[tuple[Any, int]]
+"""Storages, each with how many tensors lie there while nobody has one."""
+
+
+class Guest:
+    """Results of a recording where another one may write."""
+
+    def __init__(self, recording: Recording, results: _Counted) -> None:
+        self.recording = ref(recording)
+        self.results = [(StorageWeakRef(storage), n) for storage, n in results]
+
+    def gone(self) -> bool:
+        """Whether nothing is there any more."""
+        return self.recording() is None and all(storage.expired() for storage, _ in self.results)
+
+    def held(self) -> bool:
+        """Whether somebody has one of them: the recording may be gone, what it has given is not."""
+        recording = self.recording()
+        if recording is None:
+            return not all(storage.expired() for storage, _ in self.results)
+        return recording.held() and any(_c._storage_Use_Count(storage.cdata) > n for storage, n in self.results)
 
 
 @dataclass(eq=False)
@@ -199,10 +252,10 @@ class Recording:
     """What those are written to that are numbers of the CPU."""
     copied: frozenset[int]
     """Results that the caller gets copies of."""
-    kept: Sequence[tuple[Any, int]]
-    """The memory of those that a backward gets, each with how many tensors lie there while nobody has one."""
-    lent: Sequence[tuple[Any, int]]
-    """The same of the others that are given as they are."""
+    kept: _Counted
+    """The memory of those that a backward gets."""
+    lent: _Counted
+    """That of the others that are given as they are."""
     taken: int
     """Bytes of memory that stay taken for it: those that nothing has while it is not replayed, too."""
     sources: WeakSet[Recording]
@@ -215,6 +268,10 @@ class Recording:
     """The call that had its inputs last."""
     times: int = 0
     """How many calls had them."""
+    out: bool = False
+    """Whether somebody may have a result that was given as it is."""
+    guests: list[Guest] = field(default_factory=list["Guest"])
+    """Results of later recordings that lie where this one may write."""
 
     def stale(self) -> bool:
         """Whether something that has given it an input is gone: that will not lie there again."""
@@ -234,7 +291,13 @@ class Recording:
 
     def held(self) -> bool:
         """Whether somebody still has a result that was given as it is."""
-        return _are_held(self.kept) or self.lent_held()
+        self.out = self.out and (_are_held(self.kept) or self.lent_held())
+        return self.out
+
+    def crowded(self) -> bool:
+        """Whether somebody has a result of another recording where this one may write."""
+        self.guests = [guest for guest in self.guests if not guest.gone()]
+        return any(guest.held() for guest in self.guests)
 
     def lent_held(self) -> bool:
         """Whether one of these is the program's."""
@@ -245,6 +308,7 @@ class Recording:
             _torch._foreach_copy_(list(self.buffers.values()), [inputs[i] for i in self.buffers])
         for i, buffer in self.numbers.items():
             buffer.fill_(inputs[i].item())  # the GPU is not waited for, as a copy of the CPU's memory would
+        self.out = True
         self.replay()
         return tuple(t.clone() if i in self.copied else t.detach() for i, t in enumerate(self.results))
 
@@ -273,7 +337,7 @@ def record(
         buffer.copy_(inputs[i])  # an error where elements share memory
     static = buffers | numbers
     given = [static.get(i, value) for i, value in enumerate(inputs)]
-    replay, results, taken = recorder.record(lambda: graph(list(given)), bool(policy.kept) or policy.lent is not None)
+    replay, results, taken = recorder.record(lambda: graph(list(given)), policy.alone)
     if any(isinstance(t, torch.Tensor) and not recorder.reads(t) for t in results):
         raise Unrecordable("a result is in the CPU's memory")
     theirs = {_address(v) for i, v in enumerate(given) if isinstance(v, torch.Tensor) and i not in static}
@@ -287,6 +351,11 @@ def record(
     sources = WeakSet(s for i in fixed if (s := _results.get(_address(inputs[i]))) is not None)
     recording = Recording(replay, results, fixed, buffers, numbers, copied, kept, lent, taken, sources, len(sources))
     _results.update(dict.fromkeys(first, recording))
+    if not policy.alone:
+        for other, parts in recorder.sharing.items():
+            if here := [(storage, n) for storage, n in (*kept, *lent) if _lies_in(storage.data_ptr(), parts)]:
+                other.guests.append(Guest(recording, here))
+        recorder.sharing[recording] = recorder.shared()
     return recording
 
 
@@ -310,6 +379,11 @@ def _copied(results: Sequence[Any], inputs: set[int], policy: Results) -> frozen
     return frozenset(copied)
 
 
+def _lies_in(address: int, parts: Sequence[tuple[int, int]]) -> bool:
+    i = bisect(parts, (address, math.inf)) - 1
+    return i >= 0 and address < parts[i][1]
+
+
 def _are_held(storages: Sequence[tuple[Any, int]]) -> bool:
     return any(_tensors(storage) > n for storage, n in storages)
 
@@ -320,4 +394,4 @@ def _address(t: torch.Tensor) -> int:
 
 def _tensors(storage: Any) -> int:
     """How many tensors lie in a storage, and other holders of it."""
-    return torch._C._storage_Use_Count(storage._cdata)
+    return _c._storage_Use_Count(storage._cdata)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from lamella.frontend.cuda_arguments import Arguments
 from lamella.frontend.cuda_graphs import GraphedCall
+from lamella.frontend.cuda_recording import Recording
 
 
 def at_the_same_place(value: Any) -> Any:
@@ -33,6 +37,10 @@ class Recorder:
         """How many times as long as its launches the GPU takes for a call."""
         self.taken = 0
         """Bytes that a recording keeps."""
+        self.tidied = 0
+        self.sharing: WeakKeyDictionary[Recording, list[tuple[int, int]]] = WeakKeyDictionary()
+        self.places: list[list[tuple[StorageWeakRef, torch.Tensor]]] = []
+        """The results of each recording that shares memory, in order."""
 
     def record(self, run: Callable[[], Sequence[Any]], own: bool) -> tuple[Callable[[], None], Sequence[Any], int]:
         """Nothing is computed yet: what is given is as it was, and results are NaN. Versions are, too."""
@@ -51,12 +59,27 @@ class Recorder:
         for cell in cells:  # a recording knows addresses, it does not hold tensors
             cell.cell_contents[:] = map(at_the_same_place, cell.cell_contents)
 
+        after = len(self.places) + 1
+        if not own:
+            made = [t for t in results if isinstance(t, torch.Tensor) and t.untyped_storage().data_ptr() not in theirs]
+            self.places.append([(StorageWeakRef(t.untyped_storage()), at_the_same_place(t)) for t in made])
+
         def replay() -> None:
             self.replayed += 1
+            for storage, t in itertools.chain(*(self.places[after:] if not own else ())):
+                if t.is_floating_point() and not storage.expired():
+                    t.fill_(math.nan)  # these may lie where this one has what it needs for a while
             for old, new in zip(results, run(), strict=True):
                 old.data.copy_(new)
 
         return replay, results, self.taken
+
+    def shared(self) -> list[tuple[int, int]]:
+        """All of it is: what is recorded later lies where any earlier one may write."""
+        return [(0, 1 << 62)]
+
+    def tidy(self) -> None:
+        self.tidied += 1
 
     def ready(self) -> bool:
         return not self.capturing

@@ -12,7 +12,7 @@ import torch
 
 from lamella.frontend import cuda_graphs
 from lamella.frontend.cuda_arguments import Arguments
-from lamella.frontend.cuda_graphs import MOST, RESTS, TRIES, WATCHED, GraphedCall
+from lamella.frontend.cuda_graphs import CROWDED, MOST, RESTS, TRIES, WATCHED, GraphedCall
 
 from .recorder import graph_of
 
@@ -201,13 +201,52 @@ def test_large_results_that_are_given() -> None:
         assert all(r.copied == {0, 1} for r in known.recordings) and bool(known.recordings) >= asked
 
 
-def test_memory_is_shared_by_recordings_that_give_only_copies() -> None:
-    """Asked for or not: one with large results, which are given as they are, needs memory of its own."""
-    for size, own in ((10, 0), (1 << 20, 1)):
-        call, w = graph_of(lambda v: (v[0] * 2,), asked=True), torch.ones(size)
-        for _ in range(4):
-            assert torch.equal(call([w])[0], w * 2)
-        assert (call.fake.recorded, call.fake.owned) == (1, own)
+@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("kind", ["inference", "backward"])
+def test_who_shares_memory(asked: bool, kind: str) -> None:
+    """Where nobody has asked for recordings, one that gives its results as they are has memory of its own. Memory that
+    calls before have left is given back where they are asked for.
+    """
+    call, w = graph_of(lambda v: (v[0] * 2,), asked=asked, kind=kind), torch.ones(1 << 20)
+    for _ in range(WATCHED + 8):
+        assert torch.equal(call([w])[0], w * 2)
+    assert (call.fake.recorded, call.fake.owned, call.fake.tidied) == (1, kind == "backward" and not asked, asked)
+
+
+@pytest.mark.parametrize("outlives", [False, True])
+def test_a_result_where_another_recording_writes(outlives: bool) -> None:
+    """While somebody has it, that one is not replayed, whether or not the recording that gave it is still there; after
+    a while it is recorded alone.
+    """
+    first, second = (graph_of(lambda v, by=by: (v[0] * by,), asked=True, parameters=(0,)) for by in (2, 3))
+    second.fake = fake = first.fake
+    w = torch.ones(1 << 20)
+    for _ in range(3):
+        assert torch.equal(first([w])[0], w * 2)
+        assert torch.equal(second([w])[0], w * 3)
+    (y,) = second([w])
+    if outlives:
+        second.sizes.clear()
+    before = fake.replayed
+    for _ in range(CROWDED):
+        assert torch.equal(first([w])[0], w * 2)
+        assert torch.equal(y, w * 3)
+    assert (fake.replayed, fake.recorded, fake.owned) == (before, 2, 0)
+    for _ in range(3):
+        assert torch.equal(first([w])[0], w * 2)
+        assert torch.equal(y, w * 3)
+    assert (fake.replayed, fake.recorded, fake.owned) == (before + 3, 3, 1)
+
+
+def test_a_result_that_is_gone() -> None:
+    """Nobody has it: the earlier recording is replayed."""
+    first, second = (graph_of(lambda v, by=by: (v[0] * by,), asked=True, parameters=(0,)) for by in (2, 3))
+    second.fake = fake = first.fake
+    w = torch.ones(1 << 20)
+    for _ in range(8):
+        assert torch.equal(first([w])[0], w * 2)
+        assert torch.equal(second([w])[0], w * 3)
+    assert (fake.recorded, fake.replayed) == (2, 14)
 
 
 def test_inputs_of_the_cpu() -> None:
