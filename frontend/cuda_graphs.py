@@ -71,8 +71,10 @@ SETTLED = 8
 them may have been recorded since.
 """
 
-CROWDED = 4
-"""Calls that could not be replayed for a result that lay where others write, after which a recording is made alone."""
+CROWDED = 3
+"""Calls of which a recording is not replayed for results of others where it writes, until it is made again, alone: more
+than it takes those to be copied for a program that keeps them.
+"""
 
 LENT = 1 << 20
 """Bytes of a forward's result from which on it is given as it is, if nobody has it any more at the next call. Of what
@@ -116,8 +118,8 @@ class _Sizes:
     """How many there are next time."""
     held: int = 0
     """Calls that could not be replayed, as results of an earlier one were in use."""
-    crowded: int = 0
-    """Calls that could not be replayed, as results of other recordings were in use."""
+    alone: bool = False
+    """Whether the next recording is to share no memory."""
     failures: int = 0
     """How many recordings, of whatever graph, had failed when these were made."""
     waited: int = 0
@@ -246,8 +248,7 @@ class GraphedCall:
         for recording in known.recordings:
             if recording.matches(inputs):
                 recording.used, recording.times = known.calls, recording.times + 1
-                settled = recording.times >= SETTLED and recording.times & (recording.times - 1) == 0
-                if self.arguments.asked and settled and (found := recording.results_among(inputs)):
+                if self._settles(recorder, recording) and (found := recording.results_among(inputs)):
                     known.copied -= found
                     known.recordings.remove(recording)
                     break
@@ -266,6 +267,9 @@ class GraphedCall:
             if len(known.seen[i]) < LAYERS:
                 known.seen[i].add(a)
         fixed = {i: addresses[i] for i in sorted(places | seen)}
+        early = self.arguments.kind == "backward" and (known.recordings or known.calls <= TRIES)
+        if early and not all(recorder.reads(inputs[i]) for i in addresses):
+            return None  # its forward was not replayed: then seeds of random numbers are the CPU's
         if known.calls == 1 or new or not self._is_time(known, inputs, fixed, places, nearest):
             return None
         try:
@@ -277,6 +281,15 @@ class GraphedCall:
             recording.used, recording.guessed = known.calls, frozenset(seen - places)
             known.recordings.append(recording)
         return recording
+
+    def _settles(self, recorder: Recorder, recording: Recording) -> bool:
+        """Whether its copies of inputs are to be looked at."""
+        times = recording.times
+        if not self.arguments.asked or times < SETTLED:
+            return False
+        if times == SETTLED:
+            recorder.tidy()
+        return times & (times - 1) == 0
 
     def _places(self, inputs: Sequence[Any], addresses: Collection[int]) -> set[int]:
         """Inputs that lie where they do for this layer each time: its parameters, and what another recording gives."""
@@ -295,9 +308,10 @@ class GraphedCall:
         if not recording.held():
             if not recording.crowded():
                 return recording
-            known.crowded += 1
-            if known.crowded == CROWDED:
-                known.recordings.clear()
+            recording.missed += 1
+            if recording.missed == CROWDED:
+                known.recordings.remove(recording)
+                known.alone = True
         elif recording.lent_held():
             known.held += 1
             if known.held == 2:
@@ -360,7 +374,8 @@ class GraphedCall:
         lent = None if known.held >= 2 or not gives else 0 if kind == "backward" else LENT
         if lent is not None and known.largest < lent:
             lent = None  # with nothing to give, it needs no memory of its own
-        alone = known.crowded >= CROWDED or (not self.arguments.asked and bool(self.arguments.kept or lent is not None))
+        alone = known.alone or (not self.arguments.asked and bool(self.arguments.kept or lent is not None))
+        known.alone = False
         policy = Results(frozenset(self.arguments.kept), lent, apart=lent == 0, alone=alone)
         if self.arguments.asked:
             recorder.tidy()

@@ -270,6 +270,8 @@ class Recording:
     """How many calls had them."""
     out: bool = False
     """Whether somebody may have a result that was given as it is."""
+    missed: int = 0
+    """Calls of which it was not replayed as somebody had a result of another one where it writes."""
     guests: list[Guest] = field(default_factory=list["Guest"])
     """Results of later recordings that lie where this one may write."""
 

@@ -210,7 +210,7 @@ def test_who_shares_memory(asked: bool, kind: str) -> None:
     call, w = graph_of(lambda v: (v[0] * 2,), asked=asked, kind=kind), torch.ones(1 << 20)
     for _ in range(WATCHED + 8):
         assert torch.equal(call([w])[0], w * 2)
-    assert (call.fake.recorded, call.fake.owned, call.fake.tidied) == (1, kind == "backward" and not asked, asked)
+    assert (call.fake.recorded, call.fake.owned, call.fake.tidied) == (1, kind == "backward" and not asked, 2 * asked)
 
 
 @pytest.mark.parametrize("outlives", [False, True])

@@ -179,6 +179,17 @@ def test_layers_that_share_a_forward_and_a_backward() -> None:
     assert [list(r.buffers) for r in known.recordings] == [[0], [], [], [], []]
 
 
+def test_a_backward_whose_forward_was_not_replayed() -> None:
+    """Its random seeds lie in the CPU's memory then: that call is not recorded, others are."""
+    call = graph_of(lambda v: (v[0] * v[1],), kind="backward", parameters=(1,))
+    w = torch.ones(9)
+    for step in range(8):
+        seed = torch.tensor(2.0, dtype=torch.float64 if step in (1, 4) else torch.float32)
+        assert torch.equal(call([seed, w])[0], w * 2)
+    (known,) = call.sizes.values()
+    assert not known.reason and known.recordings and call.fake.replayed >= 3
+
+
 def test_data_that_stayed_at_first() -> None:
     """It is copied once it moves, and what has read a result of the old recording is recorded again, too."""
     layers, x = Layers(1), torch.ones(1 << 18)
