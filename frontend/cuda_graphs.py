@@ -248,6 +248,9 @@ class GraphedCall:
         for recording in known.recordings:
             if recording.matches(inputs):
                 recording.used, recording.times = known.calls, recording.times + 1
+                if self.arguments.asked and recorder.sharing.is_loose(recording.times):
+                    recorder.renew()
+                    break
                 if self._settles(recorder, recording) and (found := recording.results_among(inputs)):
                     known.copied -= found
                     known.recordings.remove(recording)

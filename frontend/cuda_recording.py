@@ -8,18 +8,17 @@ may write there is replayed either.
 
 from __future__ import annotations
 
-import math
 import warnings
-from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary, ref
+from weakref import WeakSet, WeakValueDictionary
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
+
+from .cuda_sharing import Counted, Guest, Parts, Sharing
 
 _torch: Any = torch
 _c: Any = torch._C
@@ -39,14 +38,16 @@ class Recorder(Protocol):
         ...
 
     @property
-    def sharing(self) -> WeakKeyDictionary[Recording, list[tuple[int, int]]]:
-        """Recordings that share memory, with what there was of it when they were made: they may write all of that but
-        for the results of others that were there.
-        """
+    def sharing(self) -> Sharing:
+        """What shares memory."""
         ...
 
-    def shared(self) -> list[tuple[int, int]]:
-        """The memory that recordings share: where parts of it begin and end, in order."""
+    def shared(self) -> Parts:
+        """The memory that recordings share."""
+        ...
+
+    def renew(self) -> None:
+        """Retires all that share memory: what is recorded from now on shares other memory."""
         ...
 
     def tidy(self) -> None:
@@ -96,12 +97,16 @@ class CudaRecorder:
 
     def __init__(self, device: int) -> None:
         self.device = device
-        self.pool = torch.cuda.graph_pool_handle()
         self.side = torch.cuda.Stream(device)
-        self.sharing: WeakKeyDictionary[Recording, list[tuple[int, int]]] = WeakKeyDictionary()
+        self.sharing = Sharing()
         self.last: int | None = None
         """The stream of the last replay."""
         self.failures = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begins a pool."""
+        self.pool = torch.cuda.graph_pool_handle()
         self.keeper = torch.cuda.CUDAGraph()
         """Of nothing: the pool is gone with the last graph that uses it."""
         with warnings.catch_warnings():
@@ -144,9 +149,13 @@ class CudaRecorder:
         generator = torch.cuda.default_generators[self.device]
         generator.graphsafe_set_state(generator.clone_state())
 
-    def shared(self) -> list[tuple[int, int]]:
+    def shared(self) -> Parts:
         segments = (s for s in _torch.cuda.memory_snapshot() if tuple(s["segment_pool_id"]) == tuple(self.pool))
         return sorted((s["address"], s["address"] + s["total_size"]) for s in segments)
+
+    def renew(self) -> None:
+        self.sharing.retire()
+        self._begin()
 
     def tidy(self) -> None:
         torch.cuda.empty_cache()
@@ -193,7 +202,8 @@ _results: WeakValueDictionary[int, Recording] = WeakValueDictionary()
 
 def is_result(t: torch.Tensor) -> bool:
     """Whether a tensor lies where a recording writes a result each time."""
-    return _address(t) in _results
+    recording = _results.get(_address(t))
+    return recording is not None and not recording.retired
 
 
 @cache
@@ -215,27 +225,8 @@ class Results:
     alone: bool = False
 
 
-_Counted = Sequence[tuple[Any, int]]
-"""Storages, each with how many tensors lie there while nobody has one."""
-
-
-class Guest:
-    """Results of a recording where another one may write."""
-
-    def __init__(self, recording: Recording, results: _Counted) -> None:
-        self.recording = ref(recording)
-        self.results = [(StorageWeakRef(storage), n) for storage, n in results]
-
-    def gone(self) -> bool:
-        """Whether nothing is there any more."""
-        return self.recording() is None and all(storage.expired() for storage, _ in self.results)
-
-    def held(self) -> bool:
-        """Whether somebody has one of them: the recording may be gone, what it has given is not."""
-        recording = self.recording()
-        if recording is None:
-            return not all(storage.expired() for storage, _ in self.results)
-        return recording.held() and any(_c._storage_Use_Count(storage.cdata) > n for storage, n in self.results)
+def _nothing() -> None:
+    """Replays nothing."""
 
 
 @dataclass(eq=False)
@@ -252,9 +243,9 @@ class Recording:
     """What those are written to that are numbers of the CPU."""
     copied: frozenset[int]
     """Results that the caller gets copies of."""
-    kept: _Counted
+    kept: Counted
     """The memory of those that a backward gets."""
-    lent: _Counted
+    lent: Counted
     """That of the others that are given as they are."""
     taken: int
     """Bytes of memory that stay taken for it: those that nothing has while it is not replayed, too."""
@@ -275,13 +266,22 @@ class Recording:
     guests: list[Guest] = field(default_factory=list["Guest"])
     """Results of later recordings that lie where this one may write."""
 
+    retired: bool = False
+    """Whether it is not to be replayed any more."""
+
+    def retire(self) -> None:
+        """Leave all memory."""
+        self.retired = True
+        self.replay, self.results, self.buffers, self.numbers = _nothing, (), {}, {}
+        self.kept, self.lent, self.guests = (), (), []
+
     def stale(self) -> bool:
-        """Whether something that has given it an input is gone: that will not lie there again."""
-        return len(self.sources) < self.stated
+        """Whether it is retired, or something that has given it an input is gone: that will not lie there again."""
+        return self.retired or len(self.sources) < self.stated
 
     def matches(self, inputs: Sequence[Any]) -> bool:
         """Whether all inputs are where they were that are read there."""
-        return all(inputs[i].data_ptr() == address for i, address in self.fixed.items())
+        return not self.retired and all(inputs[i].data_ptr() == address for i, address in self.fixed.items())
 
     def moved(self, inputs: Sequence[Any]) -> list[int]:
         """Inputs that are not where they were."""
@@ -354,10 +354,7 @@ def record(
     recording = Recording(replay, results, fixed, buffers, numbers, copied, kept, lent, taken, sources, len(sources))
     _results.update(dict.fromkeys(first, recording))
     if not policy.alone:
-        for other, parts in recorder.sharing.items():
-            if here := [(storage, n) for storage, n in (*kept, *lent) if _lies_in(storage.data_ptr(), parts)]:
-                other.guests.append(Guest(recording, here))
-        recorder.sharing[recording] = recorder.shared()
+        recorder.sharing.add(recording, recorder.shared())
     return recording
 
 
@@ -379,11 +376,6 @@ def _copied(results: Sequence[Any], inputs: set[int], policy: Results) -> frozen
         if t.numel() and t.clone().stride() != t.stride():
             raise Unrecordable("a result has gaps between its elements")
     return frozenset(copied)
-
-
-def _lies_in(address: int, parts: Sequence[tuple[int, int]]) -> bool:
-    i = bisect(parts, (address, math.inf)) - 1
-    return i >= 0 and address < parts[i][1]
 
 
 def _are_held(storages: Sequence[tuple[Any, int]]) -> bool:

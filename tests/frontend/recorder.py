@@ -7,14 +7,13 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from lamella.frontend.cuda_arguments import Arguments
 from lamella.frontend.cuda_graphs import GraphedCall
-from lamella.frontend.cuda_recording import Recording
+from lamella.frontend.cuda_sharing import Sharing
 
 
 def at_the_same_place(value: Any) -> Any:
@@ -38,7 +37,8 @@ class Recorder:
         self.taken = 0
         """Bytes that a recording keeps."""
         self.tidied = 0
-        self.sharing: WeakKeyDictionary[Recording, list[tuple[int, int]]] = WeakKeyDictionary()
+        self.renewed = 0
+        self.sharing = Sharing()
         self.places: list[list[tuple[StorageWeakRef, torch.Tensor]]] = []
         """The results of each recording that shares memory, in order."""
 
@@ -77,6 +77,11 @@ class Recorder:
     def shared(self) -> list[tuple[int, int]]:
         """All of it is: what is recorded later lies where any earlier one may write."""
         return [(0, 1 << 62)]
+
+    def renew(self) -> None:
+        self.renewed += 1
+        self.sharing.retire()
+        self.places.clear()
 
     def tidy(self) -> None:
         self.tidied += 1

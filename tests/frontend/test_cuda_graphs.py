@@ -13,6 +13,7 @@ import torch
 from lamella.frontend import cuda_graphs
 from lamella.frontend.cuda_arguments import Arguments
 from lamella.frontend.cuda_graphs import CROWDED, MOST, RESTS, TRIES, WATCHED, GraphedCall
+from lamella.frontend.cuda_sharing import PATIENCE
 
 from .recorder import graph_of
 
@@ -247,6 +248,26 @@ def test_a_result_that_is_gone() -> None:
         assert torch.equal(first([w])[0], w * 2)
         assert torch.equal(second([w])[0], w * 3)
     assert (fake.recorded, fake.replayed) == (2, 14)
+
+
+def test_all_are_made_again() -> None:
+    """Once some are gone, whose memory others have between what they use; what is still held stays as it is."""
+    first, second = (graph_of(lambda v, by=by: (v[0] * by,), asked=True, parameters=(0,)) for by in (2, 3))
+    second.fake = fake = first.fake
+    w = torch.ones(1 << 20)
+    for _ in range(3):
+        first([w]), second([w])
+    first.sizes.clear()
+    kept, recorded = second([w])[0], fake.recorded
+    for _ in range(PATIENCE[0] + 4):
+        assert torch.equal(first([w])[0], w * 2)
+    assert torch.equal(kept, w * 3)
+    del kept
+    for _ in range(PATIENCE[0] + 4):
+        assert torch.equal(first([w])[0], w * 2)
+        assert torch.equal(second([w])[0], w * 3)
+    assert (fake.renewed, fake.recorded) == (1, recorded + 3)
+    assert fake.replayed > 2 * PATIENCE[0]
 
 
 def test_inputs_of_the_cpu() -> None:

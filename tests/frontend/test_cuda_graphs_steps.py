@@ -26,6 +26,7 @@ from .recorder import Recorder
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     """Records graphs of the CPU as those of a GPU are."""
     fake = Recorder()
+    fake.sharing.patience = 3  # all are made again once, and once more later
 
     def plan(kind: str, graph: Any, imported: Any, asked: bool | None, absent: Collection[int] = ()) -> Arguments:
         stay = {i - sum(a < i for a in absent) for i in parameters(graph, kind)}
