@@ -62,13 +62,14 @@ def lamella(
     except LamellaError as error:
         raise BackendOptionError(error) from None
     with without_collection(), loading_support():
+        from .codegen.frozen import EagerModule
         from .frontend.backend import Backend
 
         kept = wanted.cache and not _dump_folder(wanted)  # a graph from AOTAutograd's cache leaves no dump
         target = target_of(wanted)
         cpu = f"{target.key}|{target.machine}|{target.threads}"  # AOTAutograd's key knows none
         version = f"{_version()}|{cpu}" if kept else None
-        return Backend(wanted, _compile_or_give_up, version=version)(graph, example_inputs)
+        return Backend(wanted, _compile_or_give_up, version=version, eagerly=EagerModule)(graph, example_inputs)
 
 
 def compile(

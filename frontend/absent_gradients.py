@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
 
     from ..lowering.options import Options
+    from .backend import Compilation
     from .cuda_arguments import Arguments
 
 log = logging.getLogger("lamella")
@@ -140,16 +141,24 @@ class Whole:
     text: str
     """At the aten level."""
     options: Options
-    compile: Callable[[Any, Options], Any]
+    compile: Callable[[ModuleOp, Options], Compilation]
+    eagerly: Callable[[str], Run] | None
+    """What runs the text if it cannot be compiled."""
     plan: Arguments | str
     """How it is recorded on a GPU."""
     run: Run | None = None
 
     @staticmethod
-    def of(module: ModuleOp, options: Options, compile: Callable[[Any, Options], Any], plan: Arguments | str) -> Whole:
+    def of(
+        module: ModuleOp,
+        options: Options,
+        compile: Callable[[ModuleOp, Options], Compilation],
+        eagerly: Callable[[str], Run] | None,
+        plan: Arguments | str,
+    ) -> Whole:
         from ..dialects.text import print_module
 
-        return Whole(print_module(module, locations=True), options, compile, plan)
+        return Whole(print_module(module, locations=True), options, compile, eagerly, plan)
 
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:
         with _compiling:
@@ -168,10 +177,10 @@ class Whole:
         try:
             compilation = self.compile(parse_module(self.text), self.options)
         except UnsupportedGraph as error:
-            from ..codegen.frozen import EagerModule
-
+            if self.eagerly is None:
+                raise
             log.warning("a graph runs eagerly: %s", error)
-            return EagerModule(self.text)
+            return self.eagerly(self.text)
         return recorded(compilation, self.plan)[0]
 
 

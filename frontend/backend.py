@@ -16,7 +16,7 @@ from torch.fx import GraphModule
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ..lowering.options import Options
-from .absent_gradients import Layout, Partial, Whole, absent_now, drop_absent, gradients_of
+from .absent_gradients import Layout, Partial, Run, Whole, absent_now, drop_absent, gradients_of
 from .aliases import NotFunctional, Views, take_views, written_inputs
 from .attention_masks import without_needless_masks
 from .compiled import CompiledGraph, EagerGraph, calls_custom, entry
@@ -128,7 +128,8 @@ class _Compiled(NamedTuple):
 
 
 class Backend:
-    """A backend with its options fixed. `compile` makes native code of a module; `watch` is told of each graph.
+    """A backend with its options fixed. `compile` makes native code of a module; `watch` is told of each graph;
+    `eagerly` runs the text of a module of which there is no graph of torch's left.
 
     `version` names the compiler and the machine in the keys of AOTAutograd's cache; without it, or with `watch`,
     nothing is kept there.
@@ -141,9 +142,11 @@ class Backend:
         *,
         version: str | None = None,
         watch: Callable[[Event], None] | None = None,
+        eagerly: Callable[[str], Run] | None = None,
     ) -> None:
         self.options = options
         self.compile = compile
+        self.eagerly = eagerly
         self.watch = watch
         self.version = version
         self.cacheable = version is not None and watch is None
@@ -317,7 +320,7 @@ class Backend:
             mark_passed(module, graph)
             absent = absent_now(module, gradients, recipe.inputs)
         if absent:
-            whole = Whole.of(module, options, self.compile, plan)
+            whole = Whole.of(module, options, self.compile, self.eagerly, plan)
             drop_absent(module, absent, options.verify)
             plan = recording_plan(kind, graph, imported, options.cuda_graphs, absent)
         compilation = self.compile(module, options)

@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lamella import driver
 from lamella.frontend import absent_gradients
 from lamella.frontend.absent_gradients import Layout
 
@@ -221,6 +222,21 @@ def test_a_graph_that_runs_eagerly(zeros: list[Layout]) -> None:
         y.backward()
     torch.testing.assert_close(x.grad, torch.cos(x.detach()))
     assert [z.sizes for z in zeros] == [(3,)]
+
+
+def test_a_bug_of_ours_where_it_is_compiled_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """There is no graph of torch's left: its text runs eagerly."""
+    torch._dynamo.reset()
+    monkeypatch.setenv("LAMELLA_STRICT", "0")
+    model, x = Model(), torch.randn(4, 8)
+    compiled = torch.compile(model, backend="lamella")
+    gradients(compiled, model, x, [0])
+    with patch.object(driver, "compile_module", side_effect=ValueError("broken")):
+        for used in ([0, 1], [3], [0]):
+            assert_same(gradients(model, model, x, used), gradients(compiled, model, x, used))
+    assert "a graph runs eagerly: a bug of Lamella's: ValueError: broken" in caplog.text
 
 
 def test_threads_that_use_different_results() -> None:
