@@ -13,6 +13,8 @@ from unittest.mock import patch
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from lamella import driver
@@ -258,6 +260,8 @@ def test_threads_that_use_different_results() -> None:
 
 PROGRAM = """
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 
 torch.manual_seed(0)
@@ -283,3 +287,51 @@ def test_in_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(first) == 5 and first[:4] == second[:4], [r.stderr for r in runs]
     assert (first[4], second[4]) == ("0", "1")
     assert first[0] == first[3] != first[1]
+
+
+STEPS: list[Callable[[Tensor, Tensor, Tensor], Tensor]] = [
+    lambda a, b, w: a @ w,
+    lambda a, b, w: a + b,
+    lambda a, b, w: a * b - b,
+    lambda a, b, w: torch.tanh(a),
+    lambda a, b, w: torch.relu(a) / 3,
+    lambda a, b, w: torch.softmax(a, -1),
+    lambda a, b, w: nn.functional.layer_norm(a, (6,), w[0], w[1]),
+    lambda a, b, w: a.t().reshape(4, 6),
+    lambda a, b, w: nn.functional.pad(a[:, 1:5], (1, 1)),
+    lambda a, b, w: torch.cat([a[:2], b[2:]]),
+    lambda a, b, w: a.sum(0, keepdim=True).expand(4, 6),
+    lambda a, b, w: (a.view(2, 2, 6).transpose(0, 1) @ w).reshape(4, 6),
+    lambda a, b, w: torch.where(a > b, a, b.neg()),
+    lambda a, b, w: a.clamp(min=0).mul(2),
+]
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    st.lists(st.tuples(st.integers(0, len(STEPS) - 1), st.integers(0, 9), st.integers(0, 9)), min_size=3, max_size=9),
+    st.data(),
+)
+def test_random_programs(steps: list[tuple[int, int, int]], data: st.DataObject) -> None:
+    """Whatever is a result, and whichever of them are used."""
+    count = len(steps) + 1
+    which = data.draw(st.lists(st.integers(1, count - 1), min_size=2, max_size=4, unique=True))
+    uses = data.draw(st.lists(st.sets(st.integers(0, len(which) - 1), min_size=1), min_size=2, max_size=2))
+
+    def program(x: Tensor, w: Tensor) -> list[Tensor]:
+        values = [x]
+        for op, i, j in steps:
+            values.append(STEPS[op](values[i % len(values)], values[j % len(values)], w))
+        return [values[i] if i % 3 else values[i].t() for i in which]
+
+    def found(program: Callable[[Tensor, Tensor], list[Tensor]], used: set[int]) -> Grads:
+        torch.manual_seed(0)
+        x, w = (torch.randn(n, 6, dtype=torch.float64, requires_grad=True) for n in (4, 6))
+        results = program(x, w)
+        torch.stack([results[i].sin().sum() for i in sorted(used)]).sum().backward()
+        return [x.grad, w.grad]
+
+    torch._dynamo.reset()
+    compiled = torch.compile(program, backend="lamella")
+    for used in uses:
+        assert_same(found(program, used), found(compiled, used))
