@@ -24,6 +24,8 @@ from ..dialects.literal import Value
 from ..dialects.tensor import TensorType
 from .aten_canonicalize import ALIASES, canonicalize
 from .aten_frozen import argument_attributes
+from .decisions import decide
+from .fuse_cost import Hints, shown
 
 ABSENT: Final = "lamella.absent"
 """The attribute of an argument that stands for zeros that are nowhere: of fixed sizes, and strides without gaps."""
@@ -49,6 +51,8 @@ class AtenAbsent(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in (f for f in op.ops if isinstance(f, FuncOp)):
             if absent := absent_arguments(function):
+                size = shown(sum(map(Hints({}).bytes, absent)))
+                decide(op, [f"gradients that are not given: {len(absent)}, zeros of {size} that are not made"])
                 before = len(function.body.block.ops)
                 _without(function, absent)
                 self.statistics["arguments dropped"] = self.statistics.get("arguments dropped", 0) + len(absent)

@@ -20,6 +20,8 @@ from torch import Tensor, nn
 from lamella import driver
 from lamella.frontend import absent_gradients
 from lamella.frontend.absent_gradients import Layout
+from lamella.frontend.backend import Backend, Event
+from lamella.lowering.options import Options
 
 Grads = list[Tensor | None]
 
@@ -102,6 +104,17 @@ def test_what_is_passed_on(zeros: list[Layout]) -> None:
     torch.testing.assert_close(x.grad, 2 * x.detach())
     assert y.grad is not None and y.grad.tolist() == [0.0] * 5
     assert not zeros
+
+
+def test_what_explain_tells() -> None:
+    """What a backward does without is among the decisions of its graph."""
+    model, x = Model(), torch.randn(4, 8)
+    events: list[Event] = []
+    backend = Backend(Options(cache=False), driver.compile_module, watch=events.append)
+    torch._dynamo.reset()
+    torch.compile(model, backend=backend)(x)[0].backward()
+    lines = [line for e in events if e.kind == "backward" and e.compilation for line in e.compilation.decisions]
+    assert "gradients that are not given: 2, zeros of 160 B that are not made" in lines
 
 
 def test_compiled_once_more_at_most(zeros: list[Layout]) -> None:

@@ -2,6 +2,7 @@
 // The gradient of logits beside that of a loss: what is added to nothing is as it was. The argument goes, with what was
 // computed from it alone.
 
+// CHECK: lamella.decisions = ["gradients that are not given: 1, zeros of 512 B that are not made", "gradients that are not given: 1, zeros of 64 B that are not made", "gradients that are not given: 1, zeros of 96 B that are not made"]
 // CHECK-LABEL: func.func @loss(
 // CHECK-SAME: %g: !sym.t<[8, 16], f32>, %w: !sym.t<[16, 4], f32> {lamella.name = "w"}) -> !sym.t<[8, 4], f32> {
 // CHECK-NEXT: [[M:%\w+]] = aten.mm(%g, %w)
