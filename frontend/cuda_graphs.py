@@ -379,7 +379,8 @@ class GraphedCall:
             lent = None  # with nothing to give, it needs no memory of its own
         alone = known.alone or (not self.arguments.asked and bool(self.arguments.kept or lent is not None))
         known.alone = False
-        policy = Results(frozenset(self.arguments.kept), lent, apart=lent == 0, alone=alone)
+        ends = self.arguments.asked and kind != "backward"  # gradients are the program's until it drops them
+        policy = Results(frozenset(self.arguments.kept), lent, apart=lent == 0, alone=alone, ends=ends)
         if self.arguments.asked:
             recorder.tidy()
         run: Any = self.graph

@@ -18,7 +18,8 @@ from weakref import WeakSet, WeakValueDictionary
 
 import torch
 
-from .cuda_sharing import Counted, Guest, Parts, Sharing
+from .cuda_sharing import Guest, Parts, Sharing
+from .cuda_steps import Counted, are_held, lease_of, step, take_back, tensors_in
 
 _torch: Any = torch
 _c: Any = torch._C
@@ -85,6 +86,10 @@ class Recorder(Protocol):
 
     def number(self, value: torch.Tensor) -> torch.Tensor:
         """Memory of the GPU with a number of the CPU."""
+        ...
+
+    def forbid(self, storage: Any, why: str) -> None:
+        """Makes reading what lies in a storage an error."""
         ...
 
     def reads(self, t: torch.Tensor) -> bool:
@@ -192,6 +197,9 @@ class CudaRecorder:
     def number(self, value: torch.Tensor) -> torch.Tensor:
         return torch.full((), value.item(), dtype=value.dtype, device=torch.device("cuda", self.device))
 
+    def forbid(self, storage: Any, why: str) -> None:
+        _c._set_storage_data_ptr_access_error_msg(storage._cdata, why)
+
     def reads(self, t: torch.Tensor) -> bool:
         return t.is_cuda
 
@@ -216,13 +224,14 @@ def recorder_of(device: int) -> CudaRecorder:
 class Results:
     """What becomes of results: those `kept` for a backward are given as they are, and those of at least `lent` bytes
     that have memory of their own; others are copied. `apart`: copies stand for what shares memory, too. `alone`: no
-    memory is shared with other recordings.
+    memory is shared with other recordings. `ends`: what is lent is read no more once the program begins a new step.
     """
 
     kept: frozenset[int] = frozenset()
     lent: int | None = None
     apart: bool = False
     alone: bool = False
+    ends: bool = False
 
 
 def _nothing() -> None:
@@ -233,8 +242,9 @@ def _nothing() -> None:
 class Recording:
     """A recorded call."""
 
+    recorder: Recorder
     replay: Callable[[], None]
-    results: Sequence[torch.Tensor]
+    results: list[torch.Tensor]
     fixed: Mapping[int, int]
     """Inputs that are read where they are, with their addresses."""
     buffers: Mapping[int, torch.Tensor]
@@ -259,8 +269,12 @@ class Recording:
     """The call that had its inputs last."""
     times: int = 0
     """How many calls had them."""
+    ends: bool = False
+    """Whether what is lent is read no more once the program begins a new step."""
     out: bool = False
     """Whether somebody may have a result that was given as it is."""
+    step: int = 0
+    """That in which these were given."""
     missed: int = 0
     """Calls of which it was not replayed as somebody had a result of another one where it writes."""
     guests: list[Guest] = field(default_factory=list["Guest"])
@@ -269,10 +283,13 @@ class Recording:
     retired: bool = False
     """Whether it is not to be replayed any more."""
 
+    def __post_init__(self) -> None:
+        self.lease = lease_of(self)
+
     def retire(self) -> None:
         """Leave all memory."""
         self.retired = True
-        self.replay, self.results, self.buffers, self.numbers = _nothing, (), {}, {}
+        self.replay, self.results, self.buffers, self.numbers = _nothing, [], {}, {}
         self.kept, self.lent, self.guests = (), (), []
 
     def stale(self) -> bool:
@@ -293,7 +310,7 @@ class Recording:
 
     def held(self) -> bool:
         """Whether somebody still has a result that was given as it is."""
-        self.out = self.out and (_are_held(self.kept) or self.lent_held())
+        self.out = self.out and (are_held(self.kept) or self.lent_held())
         return self.out
 
     def crowded(self) -> bool:
@@ -302,15 +319,20 @@ class Recording:
         return any(guest.held() for guest in self.guests)
 
     def lent_held(self) -> bool:
-        """Whether one of these is the program's."""
-        return _are_held(self.lent)
+        """Whether one of these is the program's, which it may still read."""
+        if not are_held(self.lent):
+            return False
+        if not self.ends or step() <= self.step:
+            return True
+        self.lent = take_back(self.results, self.lent, self.lease, self.recorder.forbid)
+        return False
 
     def run(self, inputs: Sequence[Any]) -> tuple[torch.Tensor, ...]:
         if self.buffers:
             _torch._foreach_copy_(list(self.buffers.values()), [inputs[i] for i in self.buffers])
         for i, buffer in self.numbers.items():
             buffer.fill_(inputs[i].item())  # the GPU is not waited for, as a copy of the CPU's memory would
-        self.out = True
+        self.out, self.step = True, step()
         self.replay()
         return tuple(t.clone() if i in self.copied else t.detach() for i, t in enumerate(self.results))
 
@@ -346,12 +368,15 @@ def record(
     copied = _copied(results, theirs | {_address(b) for b in static.values()}, policy)
     own = {i: _address(t) for i, t in enumerate(results) if i not in copied and t.numel() and _address(t) not in theirs}
     first = {address: i for i, address in reversed(own.items())}
-    storages = {i: results[i].untyped_storage() for i in first.values()}
-    counted = {i: (storage, _tensors(storage)) for i, storage in storages.items()}
+    storages = {i: (address, results[i].untyped_storage()) for address, i in first.items()}
+    counted = {i: (address, storage, tensors_in(storage)) for i, (address, storage) in storages.items()}
     kept = [c for i, c in counted.items() if i in policy.kept]
     lent = [c for i, c in counted.items() if i not in policy.kept]
     sources = WeakSet(s for i in fixed if (s := _results.get(_address(inputs[i]))) is not None)
-    recording = Recording(replay, results, fixed, buffers, numbers, copied, kept, lent, taken, sources, len(sources))
+    recording = Recording(
+        *(recorder, replay, [*results], fixed, buffers, numbers, copied, kept, lent, taken, sources, len(sources)),
+        ends=policy.ends,
+    )
     _results.update(dict.fromkeys(first, recording))
     if not policy.alone:
         recorder.sharing.add(recording, recorder.shared())
@@ -378,14 +403,5 @@ def _copied(results: Sequence[Any], inputs: set[int], policy: Results) -> frozen
     return frozenset(copied)
 
 
-def _are_held(storages: Sequence[tuple[Any, int]]) -> bool:
-    return any(_tensors(storage) > n for storage, n in storages)
-
-
 def _address(t: torch.Tensor) -> int:
     return t.untyped_storage().data_ptr()
-
-
-def _tensors(storage: Any) -> int:
-    """How many tensors lie in a storage, and other holders of it."""
-    return _c._storage_Use_Count(storage._cdata)

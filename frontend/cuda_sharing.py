@@ -9,20 +9,15 @@ from __future__ import annotations
 
 import math
 from bisect import bisect
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary, ref
 
-import torch
 from torch.multiprocessing.reductions import StorageWeakRef
+
+from .cuda_steps import are_held, forget_unused
 
 if TYPE_CHECKING:
     from .cuda_recording import Recording
-
-_c: Any = torch._C
-
-Counted = Sequence[tuple[Any, int]]
-"""Storages, each with how many tensors lie there while nobody has one."""
 
 Parts = list[tuple[int, int]]
 """Where parts of memory begin and end, in order."""
@@ -36,20 +31,27 @@ others; and how many times as many it takes next time.
 class Guest:
     """Results of a recording where another one may write."""
 
-    def __init__(self, recording: Recording, results: Counted) -> None:
+    def __init__(self, recording: Recording, places: frozenset[int]) -> None:
         self.recording = ref(recording)
-        self.results = [(StorageWeakRef(storage), n) for storage, n in results]
+        self.places = places
+        given = (*recording.kept, *recording.lent)
+        self.storages = [StorageWeakRef(storage) for address, storage, _ in given if address in places]
 
     def gone(self) -> bool:
         """Whether nothing is there any more."""
-        return self.recording() is None and all(storage.expired() for storage, _ in self.results)
+        recording = self.recording()
+        return (recording is None or recording.retired) and not self._left()
 
     def held(self) -> bool:
         """Whether somebody has one of them: the recording may be gone, what it has given is not."""
         recording = self.recording()
         if recording is None or recording.retired:
-            return not all(storage.expired() for storage, _ in self.results)
-        return recording.held() and any(_c._storage_Use_Count(storage.cdata) > n for storage, n in self.results)
+            return self._left()
+        return recording.held() and are_held([c for c in (*recording.kept, *recording.lent) if c[0] in self.places])
+
+    def _left(self) -> bool:
+        forget_unused()
+        return not all(storage.expired() for storage in self.storages)
 
 
 class Sharing:
@@ -62,9 +64,9 @@ class Sharing:
 
     def add(self, recording: Recording, parts: Parts) -> None:
         """One that has just been made, and all the memory that there is now."""
-        given = (*recording.kept, *recording.lent)
-        for other, theirs in self.parts.items():
-            if here := [(storage, n) for storage, n in given if lies_in(storage.data_ptr(), theirs)]:
+        places = [address for address, _, _ in (*recording.kept, *recording.lent)]
+        for other, parts_then in self.parts.items():
+            if here := frozenset(address for address in places if lies_in(address, parts_then)):
                 other.guests.append(Guest(recording, here))
         self.parts[recording] = parts
         self.made += 1

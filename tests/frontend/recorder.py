@@ -37,6 +37,7 @@ class Recorder:
         self.taken = 0
         """Bytes that a recording keeps."""
         self.tidied = 0
+        self.forbidden: list[int] = []
         self.renewed = 0
         self.sharing = Sharing()
         self.places: list[list[tuple[StorageWeakRef, torch.Tensor]]] = []
@@ -106,6 +107,9 @@ class Recorder:
 
     def number(self, value: torch.Tensor) -> torch.Tensor:
         return value.clone()
+
+    def forbid(self, storage: Any, why: str) -> None:
+        self.forbidden.append(storage._cdata)
 
     def reads(self, t: torch.Tensor) -> bool:
         return t.dtype != torch.float64
