@@ -105,6 +105,8 @@ def _at_hand(o: Operation, machine: Machine, hints: Hints) -> list[Operation]:
 
 
 def _is_at_hand(o: NestOp, machine: Machine, hints: Hints) -> bool:
+    if machine.rows and machine.one_pass and tensor_type(o.res[0]).dtype == "f32" and _is_column(o):
+        return False  # a program of a GPU has many columns side by side, and others at work as much
     return hints.points(tuple(o.reduce)) * 4 <= machine.row
 
 

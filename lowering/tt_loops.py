@@ -83,14 +83,55 @@ class TileLoop:
         self.full = (*body.shape, *sizes)
         looped = [d for d in self.dims if not self._fits(d)]
         self.lanes = (*self.full[:-1], self._folded()) if looped and sizes else self.full
-        initial = [v for r in self.reductions for v in in_shape(self.b, r.identity(), self.lanes)] if looped else []
+        self.even = self._is_even(looped)
+        initial = [v for r in self.reductions for v in self._initial(r)] if looped else []
         values = self._nest(0, initial, bool(looped))
+        if self.even:
+            values = self._with_counts(values)
         del body.axes[self.outer :]
         body.env = env
         body.scans = scans
         if scanner is not None:
             body.scanner = scanner
         return self._results(values, len(sizes))
+
+    def _is_even(self, looped: Sequence[LoopDim]) -> bool:
+        """Whether each turn has a point in the same lanes, for reductions that count their points."""
+        wide = [d for d in self.dims if self.tiles[d.name] > 1]
+        if not wide or not looped or self.lanes != self.full or not any(r.counts for r in self.reductions):
+            return False
+        whole = [d for d in wide if multiple_of(d.extent, self.tiles[d.name])]
+        return all(d in whole or (d not in looped and isinstance(d.lo, int) and isinstance(d.hi, int)) for d in wide)
+
+    def _initial(self, r: Reduction) -> list[SSAValue]:
+        """What a loop carries of a reduction at first."""
+        state = r.identity()
+        last = state[-1:] if self.even and r.counts else []
+        return [*in_shape(self.b, state[: len(state) - len(last)], self.lanes), *last]
+
+    def _with_counts(self, values: Sequence[SSAValue]) -> list[SSAValue]:
+        """The states with a count in each lane: that of all, or none."""
+        body, b, rank = self.body, self.b, len(self.body.axes)
+        for d in self.dims:
+            if self.tiles[d.name] > 1:
+                self._enter(d, Index(b, body.env).scalar(d.lo), self.tiles[d.name])
+        valid = self._valid()
+        del body.axes[rank:]
+        found, at = list(values), 0
+        for r in self.reductions:
+            at += r.size
+            if r.counts:
+                n = found[at - 1]
+                n = n if valid is None else b.select(valid, n, b.constant(0.0, n.type))
+                found[at - 1 : at] = in_shape(b, [n], self.full)
+        return found
+
+    def _valid(self) -> SSAValue | None:
+        """Where the tile has points; None where it has in all lanes."""
+        valid: SSAValue | None = None
+        for axis in self.body.axes[self.outer :]:
+            valid = self.b.both(valid, axis.valid)
+        return valid
 
     def _folded(self) -> int:
         """Lanes of the last axis that carry a state: as many as threads read in one go, where reductions take the
@@ -193,9 +234,7 @@ class TileLoop:
         body.block(self.op.body.block)
         if not self.reductions:
             return []
-        valid: SSAValue | None = None
-        for axis in body.axes[self.outer :]:
-            valid = b.both(valid, axis.valid)
+        valid = self._valid()
         result: list[SSAValue] = []
         at = 0
         for r, v in zip(self.reductions, self.yields, strict=True):
@@ -207,7 +246,8 @@ class TileLoop:
             if looped:
                 before = values[at : at + len(state)]
                 at += len(state)
-                state = r.join(before, state) if self.lanes == self.full else r.fold(before, state)
+                join = r.join_all if self.even and r.counts else r.join if self.lanes == self.full else r.fold
+                state = join(before, state)
             result += state
         return result
 

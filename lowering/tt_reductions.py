@@ -30,6 +30,8 @@ class Reduction(Protocol):
     """Values of a state."""
     folds: bool
     """Whether it can `fold`."""
+    counts: bool
+    """Whether the last value of a state is how many points it has."""
 
     def identity(self) -> State:
         """Scalars that change nothing."""
@@ -45,6 +47,10 @@ class Reduction(Protocol):
 
     def join(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
         """A state with that of a later point."""
+        ...
+
+    def join_all(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
+        """A state with that of a later point in all lanes that have any, with one count for all of them."""
         ...
 
     def fold(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
@@ -123,13 +129,16 @@ class _Plain:
     """A reduction that takes one point as it takes many."""
 
     b: TtBuilder
-    folds = False
+    folds = counts = False
 
     def combine(self, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> State:
         raise NotImplementedError
 
     def join(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
         return self.combine(state, new)
+
+    def join_all(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
+        raise NotImplementedError
 
     def fold(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
         raise NotImplementedError
@@ -314,6 +323,7 @@ class _Welford(_Plain):
     """Mean, sum of squared deviations, and how many values there were (Chan et al., 1979)."""
 
     size = 3
+    counts = True
 
     def __init__(self, b: TtBuilder, type: Attribute) -> None:
         if isinstance(type, IntegerType):
@@ -349,6 +359,16 @@ class _Welford(_Plain):
         moved = s.float(add, mean, s.float(mul, apart, share))
         more = s.float(mul, s.float(mul, apart, s.float(arith.SubfOp, x, moved)), one)
         return [moved, s.float(add, m2, more), count]
+
+    def join_all(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
+        """As `join`, with one division for all lanes. Where there is no point, x and the mean are 0."""
+        s, add, mul = self.b, arith.AddfOp, arith.MulfOp
+        (mean, m2, n), x = state, new[0]
+        count = s.float(add, n, s.constant(1.0, self.type))
+        share = s.float(arith.DivfOp, s.constant(1.0, self.type), count)
+        apart = s.float(arith.SubfOp, x, mean)
+        moved = s.float(add, mean, s.float(mul, apart, share))
+        return [moved, s.float(add, m2, s.float(mul, apart, s.float(arith.SubfOp, x, moved))), count]
 
     def results(self, state: State) -> list[SSAValue]:
         return state[:2]

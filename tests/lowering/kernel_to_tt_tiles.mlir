@@ -72,3 +72,42 @@ builtin.module {
 // CHECK: tt.split
 // CHECK-NOT: tt.load
 // CHECK: tt.store
+
+// -----
+
+// Mean and variance of columns whose tiles have points in the same lanes at each turn: one count, and one division, for
+// all of them; lanes without points count none in the end.
+builtin.module {
+  loop.kernel @counted(%x: !sym.t<[64, 56, 32], f32, device=cuda:0>) outs(%y: !sym.t<[32], f32, device=cuda:0>, %z: !sym.t<[32], f32, device=cuda:0>) sizes [] grid [d0 = 32] attributes {warps = 4 : i64, tile = {d0 = 32 : i64}} {
+    %0, %1 = loop.for [r0 = 64, r1 = 56] reduce [welford] attributes {tile = {r1 = 64 : i64}} {
+      %2 = loop.load %x[r0, r1, d0] : !sym.t<[64, 56, 32], f32, device=cuda:0>
+      loop.yield %2 : f32
+    } : f32, f32
+    loop.store %0, %y[d0] : !sym.t<[32], f32, device=cuda:0>
+    loop.store %1, %z[d0] : !sym.t<[32], f32, device=cuda:0>
+    loop.end
+  }
+}
+// CHECK-LABEL: tt.func public @counted
+// CHECK: scf.for {{.*}} -> (tensor<32x64xf32>, tensor<32x64xf32>, f32)
+// CHECK: arith.divf {{.*}} : f32
+// CHECK: scf.yield {{.*}} : tensor<32x64xf32>, tensor<32x64xf32>, f32
+// CHECK: arith.select {{.*}} : tensor<1x64xi1>, tensor<1x64xf32>
+// CHECK: "tt.reduce"
+
+// -----
+
+// Where the last tile has fewer points, each lane counts its own.
+builtin.module {
+  loop.kernel @uneven(%x: !sym.t<[100, 32], f32, device=cuda:0>) outs(%y: !sym.t<[32], f32, device=cuda:0>, %z: !sym.t<[32], f32, device=cuda:0>) sizes [] grid [d0 = 32] attributes {warps = 4 : i64, tile = {d0 = 32 : i64}} {
+    %0, %1 = loop.for [r0 = 100] reduce [welford] attributes {tile = {r0 = 64 : i64}} {
+      %2 = loop.load %x[r0, d0] : !sym.t<[100, 32], f32, device=cuda:0>
+      loop.yield %2 : f32
+    } : f32, f32
+    loop.store %0, %y[d0] : !sym.t<[32], f32, device=cuda:0>
+    loop.store %1, %z[d0] : !sym.t<[32], f32, device=cuda:0>
+    loop.end
+  }
+}
+// CHECK-LABEL: tt.func public @uneven
+// CHECK: scf.for {{.*}} -> (tensor<32x64xf32>, tensor<32x64xf32>, tensor<32x64xf32>)
