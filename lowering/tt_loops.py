@@ -111,12 +111,12 @@ class TileLoop:
 
     def _with_counts(self, values: Sequence[SSAValue]) -> list[SSAValue]:
         """The states with a count in each lane: that of all, or none."""
-        body, b, rank = self.body, self.b, len(self.body.axes)
+        body, b = self.body, self.b
+        del body.axes[self.outer :]  # what stands around the loops has been entered already
         for d in self.dims:
             if self.tiles[d.name] > 1:
                 self._enter(d, Index(b, body.env).scalar(d.lo), self.tiles[d.name])
         valid = self._valid()
-        del body.axes[rank:]
         found, at = list(values), 0
         for r in self.reductions:
             at += r.size

@@ -111,3 +111,22 @@ builtin.module {
 }
 // CHECK-LABEL: tt.func public @uneven
 // CHECK: scf.for {{.*}} -> (tensor<32x64xf32>, tensor<32x64xf32>, tensor<32x64xf32>)
+
+// -----
+
+// The same where what has all of a dim at hand stands around the loop.
+builtin.module {
+  loop.kernel @outer(%x: !sym.t<[56, 70, 32], f32, device=cuda:0>) outs(%y: !sym.t<[32], f32, device=cuda:0>, %z: !sym.t<[32], f32, device=cuda:0>) sizes [] grid [d0 = 32] attributes {warps = 4 : i64, tile = {d0 = 32 : i64}} {
+    %0, %1 = loop.for [r0 = 56, r1 = 70] reduce [welford] attributes {tile = {r0 = 64 : i64}} {
+      %2 = loop.load %x[r0, r1, d0] : !sym.t<[56, 70, 32], f32, device=cuda:0>
+      loop.yield %2 : f32
+    } : f32, f32
+    loop.store %0, %y[d0] : !sym.t<[32], f32, device=cuda:0>
+    loop.store %1, %z[d0] : !sym.t<[32], f32, device=cuda:0>
+    loop.end
+  }
+}
+// CHECK-LABEL: tt.func public @outer
+// CHECK: scf.for {{.*}} -> (tensor<32x64xf32>, tensor<32x64xf32>, f32)
+// CHECK: arith.select {{.*}} : tensor<1x64xi1>, tensor<1x64xf32>
+// CHECK: "tt.reduce"
