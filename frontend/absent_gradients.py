@@ -21,7 +21,6 @@ from .donated import GRADIENT
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
-    from xdsl.dialects.func import FuncOp
 
     from ..lowering.options import Options
     from .backend import Compilation
@@ -189,8 +188,9 @@ def absent_now(module: ModuleOp, gradients: Collection[int], passed: Collection[
     are.
     """
     from ..lowering.aten_absent import can_be_absent
+    from ..lowering.aten_frozen import main_of
 
-    values = _main(module).body.block.args
+    values = main_of(module).body.block.args
     return frozenset(i for i in _now.absent if i in gradients and i not in passed and can_be_absent(values[i]))
 
 
@@ -200,11 +200,5 @@ def drop_absent(module: ModuleOp, absent: Collection[int], verify: bool) -> None
     from ..lowering.aten_frozen import mark_arguments
     from ..lowering.pipeline import run_passes
 
-    mark_arguments(_main(module), absent, ABSENT)
+    mark_arguments(module, absent, ABSENT)
     run_passes(module, "aten-absent", verify=verify)
-
-
-def _main(module: ModuleOp) -> FuncOp:
-    from xdsl.dialects.func import FuncOp
-
-    return next(f for f in module.ops if isinstance(f, FuncOp))

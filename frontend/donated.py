@@ -60,10 +60,11 @@ def mark_passed(module: ModuleOp, graph: GraphModule) -> None:
     """Mark the gradients that a backward is given: what AOTAutograd makes contiguous, as one number that stands for all
     of a sum's, is there for the call alone.
     """
+    from ..lowering.aten_frozen import mark_arguments
     from ..lowering.memory_plan import PASSED
 
     names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
-    _mark(module, {i for i, name in enumerate(names) if name.startswith(GRADIENT)}, PASSED)
+    mark_arguments(module, {i for i, name in enumerate(names) if name.startswith(GRADIENT)}, PASSED)
 
 
 def keeps_graph() -> bool:
@@ -74,14 +75,7 @@ def keeps_graph() -> bool:
 
 def mark_donated(module: ModuleOp, inputs: set[int]) -> None:
     """Mark these arguments of `@main`."""
+    from ..lowering.aten_frozen import mark_arguments
     from ..lowering.memory_plan import DONATED
 
-    _mark(module, inputs, DONATED)
-
-
-def _mark(module: ModuleOp, inputs: set[int], attribute: str) -> None:
-    from xdsl.dialects.func import FuncOp
-
-    from ..lowering.aten_frozen import mark_arguments
-
-    mark_arguments(next(f for f in module.ops if isinstance(f, FuncOp)), inputs, attribute)
+    mark_arguments(module, inputs, DONATED)

@@ -24,12 +24,10 @@ def module_state(graph: GraphModule) -> set[int]:
 
 def mark_frozen(module: ModuleOp, graph: GraphModule, inputs: Collection[int]) -> bool:
     """Mark the arguments of `@main` that are some inputs of TorchDynamo's graph; whether there are such."""
-    from xdsl.dialects.func import FuncOp
-
     from ..lowering.aten_frozen import FROZEN, mark_arguments
 
     placeholders = enumerate(n for n in graph.graph.nodes if n.op == "placeholder")
     abouts = {i: node.meta.get("desc") for i, node in placeholders}
     frozen = {i for i, a in abouts.items() if type(a).__name__ == "PlainAOTInput" and getattr(a, "idx", None) in inputs}
-    mark_arguments(next(f for f in module.ops if isinstance(f, FuncOp)), frozen, FROZEN)
+    mark_arguments(module, frozen, FROZEN)
     return bool(frozen)

@@ -116,8 +116,10 @@ def _add(op: AtenOp, zeros: set[SSAValue]) -> None:
         zeros.add(result)
         return
     (other,) = others
-    t, given = cast(TensorType, result.type), other.type if isinstance(other, SSAValue) else None
-    if not isinstance(other, SSAValue) or not isinstance(given, TensorType) or (t.dtype, t.shape) != _kind(given):
+    if not isinstance(other, SSAValue) or not isinstance(other.type, TensorType):
+        return
+    t, given = cast(TensorType, result.type), other.type
+    if (t.dtype, t.shape) != (given.dtype, given.shape):
         return
     if given == t and not _leaves(result):
         value = other
@@ -129,10 +131,6 @@ def _add(op: AtenOp, zeros: set[SSAValue]) -> None:
     result.replace_all_uses_with(value)
     op.detach()
     op.erase()
-
-
-def _kind(t: TensorType) -> tuple[str, tuple[object, ...]]:
-    return t.dtype, t.shape
 
 
 def _leaves(value: SSAValue) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Any, Final
 
 import sympy
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
@@ -28,8 +28,14 @@ def argument_attributes(function: FuncOp) -> list[dict[str, Any]]:
     return found or [{} for _ in function.body.block.args]
 
 
-def mark_arguments(function: FuncOp, positions: Collection[int], attribute: str) -> None:
-    """Give these arguments an attribute."""
+def main_of(module: ModuleOp) -> FuncOp:
+    """The function of a graph, which stands first."""
+    return next(f for f in module.ops if isinstance(f, FuncOp))
+
+
+def mark_arguments(module: ModuleOp, positions: Collection[int], attribute: str) -> None:
+    """Give these arguments of `@main` an attribute."""
+    function = main_of(module)
     attributes = argument_attributes(function)
     for i in positions:
         attributes[i][attribute] = UnitAttr()
