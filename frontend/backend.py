@@ -120,7 +120,7 @@ class _Compiled(NamedTuple):
     """What an imported graph became."""
 
     compilation: Compilation
-    run: Callable[[list[Any]], Sequence[Any]]
+    run: Run
     recording: str
     """What is told about it."""
     donated: frozenset[int]

@@ -273,8 +273,8 @@ class Recording:
     """Whether what is lent is read no more once the program begins a new step."""
     out: bool = False
     """Whether somebody may have a result that was given as it is."""
-    step: int = 0
-    """That in which these were given."""
+    given_in: int = 0
+    """The step in which these were given."""
     missed: int = 0
     """Calls of which it was not replayed as somebody had a result of another one where it writes."""
     guests: list[Guest] = field(default_factory=list["Guest"])
@@ -322,7 +322,7 @@ class Recording:
         """Whether one of these is the program's, which it may still read."""
         if not are_held(self.lent):
             return False
-        if not self.ends or step() <= self.step:
+        if not self.ends or step() <= self.given_in:
             return True
         self.lent = take_back(self.results, self.lent, self.lease, self.recorder.forbid)
         return False
@@ -332,7 +332,7 @@ class Recording:
             _torch._foreach_copy_(list(self.buffers.values()), [inputs[i] for i in self.buffers])
         for i, buffer in self.numbers.items():
             buffer.fill_(inputs[i].item())  # the GPU is not waited for, as a copy of the CPU's memory would
-        self.out, self.step = True, step()
+        self.out, self.given_in = True, step()
         self.replay()
         return tuple(t.clone() if i in self.copied else t.detach() for i, t in enumerate(self.results))
 

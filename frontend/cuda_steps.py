@@ -37,8 +37,8 @@ def step() -> int:
 class Lease:
     """The memory of a recording that tensors have which do not keep it."""
 
-    owners: dict[int, Any] = field(default_factory=dict[int, Any])
-    """The storages that do, by where they lie."""
+    owners: dict[int, tuple[Any, list[int]]] = field(default_factory=dict[int, tuple[Any, list[int]]])
+    """The storages that do, and which results lie there, by where that is."""
     aliases: list[StorageWeakRef] = field(default_factory=list[StorageWeakRef])
 
     def in_use(self) -> bool:
@@ -74,11 +74,13 @@ def take_back(results: list[torch.Tensor], lent: Counted, lease: Lease, forbid: 
             now.append((address, storage, n))
             continue
         new = _c._construct_storage_from_data_pointer(address, device, storage.nbytes())
-        for i, t in _lying_in(storage, results):
-            with torch.inference_mode(False):
-                empty = torch.empty(0, dtype=t.dtype, device=device)
+        if address not in lease.owners:
+            there = [i for i, t in enumerate(results) if t.untyped_storage()._cdata == storage._cdata]
+            lease.owners[address] = storage, there
+        with torch.inference_mode(False):
+            for i in lease.owners[address][1]:
+                t, empty = results[i], torch.empty(0, dtype=results[i].dtype, device=device)
                 results[i] = empty.set_(new, t.storage_offset(), t.shape, t.stride())
-        lease.owners.setdefault(address, storage)
         lease.aliases = [a for a in lease.aliases if not a.expired()] + [StorageWeakRef(new)]
         forbid(storage, OVER)
         now.append((address, new, tensors_in(new)))
@@ -92,7 +94,3 @@ def are_held(storages: Counted) -> bool:
 def tensors_in(storage: Any) -> int:
     """How many tensors lie in a storage, and other holders of it."""
     return _c._storage_Use_Count(storage._cdata)
-
-
-def _lying_in(storage: Any, results: Sequence[torch.Tensor]) -> list[tuple[int, torch.Tensor]]:
-    return [(i, t) for i, t in enumerate(results) if t.untyped_storage()._cdata == storage._cdata]
