@@ -144,3 +144,10 @@ def graph_of(run: Callable[[list[Any]], Sequence[Any]], **arguments: Any) -> Gra
     call = Graphed(Recordable(boxed, arguments.get("uploads", ())), Arguments(0, **arguments), launches=9)
     call.fake = Recorder()
     return call
+
+
+def two_graphs(**arguments: Any) -> tuple[Graphed, Graphed]:
+    """Of one recorder, that give a tensor, a parameter, times 2 and times 3."""
+    first, second = (graph_of(lambda v, by=by: (v[0] * by,), asked=True, parameters=(0,), **arguments) for by in (2, 3))
+    second.fake = first.fake
+    return first, second

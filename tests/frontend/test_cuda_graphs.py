@@ -15,7 +15,7 @@ from lamella.frontend.cuda_arguments import Arguments
 from lamella.frontend.cuda_graphs import CROWDED, MOST, RESTS, TRIES, WATCHED, GraphedCall
 from lamella.frontend.cuda_sharing import PATIENCE
 
-from .recorder import graph_of
+from .recorder import graph_of, two_graphs
 
 
 def test_parameters_are_read_where_they_are() -> None:
@@ -219,9 +219,8 @@ def test_a_result_where_another_recording_writes(outlives: bool) -> None:
     """While somebody has it, that one is not replayed, whether or not the recording that gave it is still there; after
     a while it is recorded alone.
     """
-    first, second = (graph_of(lambda v, by=by: (v[0] * by,), asked=True, parameters=(0,)) for by in (2, 3))
-    second.fake = fake = first.fake
-    w = torch.ones(1 << 20)
+    (first, second), w = two_graphs(), torch.ones(1 << 20)
+    fake = first.fake
     for _ in range(3):
         assert torch.equal(first([w])[0], w * 2)
         assert torch.equal(second([w])[0], w * 3)
@@ -241,9 +240,8 @@ def test_a_result_where_another_recording_writes(outlives: bool) -> None:
 
 def test_a_result_that_is_gone() -> None:
     """Nobody has it: the earlier recording is replayed."""
-    first, second = (graph_of(lambda v, by=by: (v[0] * by,), asked=True, parameters=(0,)) for by in (2, 3))
-    second.fake = fake = first.fake
-    w = torch.ones(1 << 20)
+    (first, second), w = two_graphs(), torch.ones(1 << 20)
+    fake = first.fake
     for _ in range(8):
         assert torch.equal(first([w])[0], w * 2)
         assert torch.equal(second([w])[0], w * 3)
@@ -252,9 +250,8 @@ def test_a_result_that_is_gone() -> None:
 
 def test_all_are_made_again() -> None:
     """Once some are gone, whose memory others have between what they use; what is still held stays as it is."""
-    first, second = (graph_of(lambda v, by=by: (v[0] * by,), asked=True, parameters=(0,)) for by in (2, 3))
-    second.fake = fake = first.fake
-    w = torch.ones(1 << 20)
+    (first, second), w = two_graphs(), torch.ones(1 << 20)
+    fake = first.fake
     for _ in range(3):
         first([w]), second([w])
     first.sizes.clear()

@@ -13,7 +13,7 @@ import torch
 
 from lamella.frontend import cuda_steps
 
-from .recorder import Graphed, graph_of
+from .recorder import Graphed, graph_of, two_graphs
 
 
 @pytest.fixture(autouse=True)
@@ -88,8 +88,8 @@ def test_without_marks() -> None:
 
 def test_a_result_of_another_graph() -> None:
     """Of this step, where an earlier recording writes: that one is not replayed. Of the step before, it is."""
-    first, second, w = times(2), times(3), torch.ones(1 << 20)
-    second.fake = fake = first.fake
+    (first, second), w = two_graphs(), torch.ones(1 << 20)
+    fake = first.fake
     for _ in range(3):
         mark()
         first([w]), second([w])
