@@ -275,6 +275,10 @@ class Recording:
     """Whether somebody may have a result that was given as it is."""
     given_in: int = 0
     """The step in which these were given."""
+    passed: Mapping[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
+    """Results that are inputs which are read where they are, or parts of one, so many elements into it: these are those
+    of the call. A recording that held them would hold results of another one.
+    """
     missed: int = 0
     """Calls of which it was not replayed as somebody had a result of another one where it writes."""
     guests: list[Guest] = field(default_factory=list["Guest"])
@@ -334,7 +338,11 @@ class Recording:
             buffer.fill_(inputs[i].item())  # the GPU is not waited for, as a copy of the CPU's memory would
         self.out, self.given_in = True, step()
         self.replay()
-        return tuple(t.clone() if i in self.copied else t.detach() for i, t in enumerate(self.results))
+        results = [*self.results]
+        for i, (which, into) in self.passed.items():
+            t, of = results[i], inputs[which].detach()
+            results[i] = of.as_strided(t.shape, t.stride(), of.storage_offset() + into)
+        return tuple(t.clone() if i in self.copied else t.detach() for i, t in enumerate(results))
 
 
 def record(
@@ -364,7 +372,8 @@ def record(
     replay, results, taken = recorder.record(lambda: graph(list(given)), policy.alone)
     if any(isinstance(t, torch.Tensor) and not recorder.reads(t) for t in results):
         raise Unrecordable("a result is in the CPU's memory")
-    theirs = {_address(v) for i, v in enumerate(given) if isinstance(v, torch.Tensor) and i not in static}
+    there = {i: v for i, v in enumerate(given) if isinstance(v, torch.Tensor) and i not in static}
+    theirs = {_address(v) for v in there.values()}
     copied = _copied(results, theirs | {_address(b) for b in static.values()}, policy)
     own = {i: _address(t) for i, t in enumerate(results) if i not in copied and t.numel() and _address(t) not in theirs}
     first = {address: i for i, address in reversed(own.items())}
@@ -373,14 +382,31 @@ def record(
     kept = [c for i, c in counted.items() if i in policy.kept]
     lent = [c for i, c in counted.items() if i not in policy.kept]
     sources = WeakSet(s for i in fixed if (s := _results.get(_address(inputs[i]))) is not None)
+    passed = _passed(results, there)
+    results = [
+        torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta") if i in passed else t
+        for i, t in enumerate(results)
+    ]
     recording = Recording(
-        *(recorder, replay, [*results], fixed, buffers, numbers, copied, kept, lent, taken, sources, len(sources)),
+        *(recorder, replay, results, fixed, buffers, numbers, copied, kept, lent, taken, sources, len(sources)),
         ends=policy.ends,
+        passed=passed,
     )
     _results.update(dict.fromkeys(first, recording))
     if not policy.alone:
         recorder.sharing.add(recording, recorder.shared())
     return recording
+
+
+def _passed(results: Sequence[torch.Tensor], inputs: Mapping[int, torch.Tensor]) -> dict[int, tuple[int, int]]:
+    """Results that strides make of an input, with these, and where they begin in it."""
+
+    def kind(t: torch.Tensor) -> tuple[Any, ...]:
+        return _address(t), t.dtype, t.is_conj(), t.is_neg()
+
+    of = {kind(v): i for i, v in inputs.items()}
+    found = {i: of[kind(t)] for i, t in enumerate(results) if t.numel() and kind(t) in of}
+    return {i: (which, int(results[i].storage_offset() - inputs[which].storage_offset())) for i, which in found.items()}
 
 
 def _copied(results: Sequence[Any], inputs: set[int], policy: Results) -> frozenset[int]:

@@ -54,24 +54,29 @@ class Recorder:
         for t, value in zip(given, before, strict=True):
             t.data.copy_(value)
         theirs = {t.untyped_storage().data_ptr() for t in given}
-        for t in results:
-            if isinstance(t, torch.Tensor) and t.is_floating_point() and t.untyped_storage().data_ptr() not in theirs:
+        made = [
+            (i, t)
+            for i, t in enumerate(results)
+            if isinstance(t, torch.Tensor) and t.untyped_storage().data_ptr() not in theirs
+        ]
+        for _, t in made:
+            if t.is_floating_point():
                 t.data.fill_(math.nan)
         for cell in cells:  # a recording knows addresses, it does not hold tensors
             cell.cell_contents[:] = map(at_the_same_place, cell.cell_contents)
 
         after = len(self.places) + 1
         if not own:
-            made = [t for t in results if isinstance(t, torch.Tensor) and t.untyped_storage().data_ptr() not in theirs]
-            self.places.append([(StorageWeakRef(t.untyped_storage()), at_the_same_place(t)) for t in made])
+            self.places.append([(StorageWeakRef(t.untyped_storage()), at_the_same_place(t)) for _, t in made])
 
         def replay() -> None:
             self.replayed += 1
             for storage, t in itertools.chain(*(self.places[after:] if not own else ())):
                 if t.is_floating_point() and not storage.expired():
                     t.fill_(math.nan)  # these may lie where this one has what it needs for a while
-            for old, new in zip(results, run(), strict=True):
-                old.data.copy_(new)
+            new = run()
+            for i, t in made:
+                t.data.copy_(new[i])
 
         return replay, results, self.taken
 

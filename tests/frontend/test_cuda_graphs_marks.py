@@ -92,7 +92,8 @@ def test_a_result_of_another_graph() -> None:
     fake = first.fake
     for _ in range(3):
         mark()
-        first([w]), second([w])
+        first([w])
+        second([w])
     for step in range(4):
         mark()
         replayed = fake.replayed
@@ -103,6 +104,33 @@ def test_a_result_of_another_graph() -> None:
         mark()
         assert torch.equal(first([w])[0], w * 2)
         assert fake.replayed >= replayed + 2
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_an_input_that_is_a_result(marked: bool) -> None:
+    """It is that of the call: the second recording has nothing of the first's, which is replayed when nobody else has.
+    What it gives of an input, whole and in part, is of this step, too.
+    """
+    first = graph_of(lambda v: (v[0] * 2,), asked=True, parameters=(0,), kind="forward")
+    second = graph_of(lambda v: (v[0] + 1, v[0], v[0][4:9]), asked=True, kind="forward", kept=(1, 2))
+    second.fake = first.fake
+    w, kept = torch.ones(1 << 20), list[torch.Tensor]()
+    for step in range(1, 9):
+        if marked:
+            mark()
+        else:
+            kept.clear()
+        w.fill_(float(step))
+        kept += first([w])
+        z, whole, part = second([y := kept[-1]])
+        assert torch.equal(y, w * 2) and float(z[7]) == 2 * step + 1
+        assert whole.untyped_storage()._cdata == part.untyped_storage()._cdata == y.untyped_storage()._cdata
+        assert torch.equal(whole, y) and torch.equal(part, y[4:9])
+        assert y.untyped_storage()._cdata not in first.fake.forbidden
+        del y, z, whole, part
+    assert bool(first.fake.forbidden) == marked
+    assert first.fake.recorded == 2
+    assert not any(known.held for known in (*first.sizes.values(), *second.sizes.values()))
 
 
 def test_a_recording_that_is_gone() -> None:
