@@ -76,6 +76,9 @@ CROWDED = 3
 than it takes those to be copied for a program that keeps them.
 """
 
+APART = 2
+"""Calls with some sizes that have memory of their own where recordings are asked for: the next is recorded."""
+
 LENT = 1 << 20
 """Bytes of a forward's result from which on it is given as it is, if nobody has it any more at the next call. Of what
 is called without derivatives only where recordings are asked for: a result that another stream still copies, which
@@ -183,6 +186,9 @@ class GraphedCall:
                 results = recording.run(inputs)
                 inputs.clear()
                 return results
+        if self.arguments.asked and known.calls <= APART and not known.reason:
+            with recorder.apart():
+                return known.noted(self.graph(inputs))
         if self.arguments.asked or known.recordings or known.reason:
             return known.noted(self.graph(inputs))
         return self._watched(recorder, known, inputs)
@@ -236,7 +242,7 @@ class GraphedCall:
 
     # Recordings
 
-    def _recording(self, recorder: Recorder, known: _Sizes, inputs: Sequence[Any]) -> Recording | None:
+    def _recording(self, recorder: Recorder, known: _Sizes, inputs: list[Any]) -> Recording | None:
         """The recording to replay, made now if it is time; None where the call runs as it is."""
         known.calls += 1
         if known.failures != recorder.failures:
@@ -283,7 +289,8 @@ class GraphedCall:
         if recording is not None:
             recording.used, recording.guessed = known.calls, frozenset(seen - places)
             known.recordings.append(recording)
-        return recording
+            return self._unless_held(known, recording)
+        return None
 
     def _settles(self, recorder: Recorder, recording: Recording) -> bool:
         """Whether its copies of inputs are to be looked at."""
@@ -364,9 +371,7 @@ class GraphedCall:
         tensors = {i: v for i, v in enumerate(inputs) if isinstance(v, torch.Tensor) and i not in self.uploads}
         return {i: t.data_ptr() for i, t in tensors.items()}
 
-    def _record(
-        self, recorder: Recorder, known: _Sizes, inputs: Sequence[Any], fixed: dict[int, int]
-    ) -> Recording | None:
+    def _record(self, recorder: Recorder, known: _Sizes, inputs: list[Any], fixed: dict[int, int]) -> Recording | None:
         """A recording; None where copies of results would take longer than it saves, as calls are now."""
         if copied := set(self.arguments.written) - fixed.keys():
             raise Unrecordable(f"input {min(copied)}, which it writes, is another tensor each time")
@@ -380,7 +385,8 @@ class GraphedCall:
         alone = known.alone or (not self.arguments.asked and bool(self.arguments.kept or lent is not None))
         known.alone = False
         ends = self.arguments.asked and kind != "backward"  # gradients are the program's until it drops them
-        policy = Results(frozenset(self.arguments.kept), lent, apart=lent == 0, alone=alone, ends=ends)
+        kept, asked = frozenset(self.arguments.kept), self.arguments.asked
+        policy = Results(kept, lent, apart=lent == 0, alone=alone, ends=ends, spends=asked and kind == "backward")
         if self.arguments.asked:
             recorder.tidy()
         run: Any = self.graph

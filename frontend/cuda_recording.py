@@ -2,24 +2,30 @@
 
 The results of a recording lie where they lie, and a replay writes them anew. Some are copied for the caller; others are
 given as they are, and then nothing is replayed while somebody holds one of them: a result is never overwritten. Nor is
-it by another recording: one that gives results away has memory of its own, or shares it, and then no earlier one that
-may write there is replayed either.
+it by another recording: one that gives results away has memory of its own, or shares it, and then no other one that
+may write there is replayed either. What a forward has kept for a backward is spent there, unless the graph is retained:
+its memory is free for what is recorded from then on.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakSet
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from .cuda_sharing import Guest, Parts, Sharing
 from .cuda_steps import Counted, are_held, lease_of, step, take_back, tensors_in
+from .donated import keeps_graph
+
+Run = Callable[[list[Any]], Sequence[Any]]
 
 _torch: Any = torch
 _c: Any = torch._C
@@ -30,12 +36,18 @@ class Unrecordable(Exception):
 
 
 class Recorder(Protocol):
-    """Records what `run` launches on one GPU."""
+    """Records what graphs launch on one GPU."""
 
-    def record(self, run: Callable[[], Sequence[Any]], own: bool) -> tuple[Callable[[], None], Sequence[Any], int]:
-        """A function that does it again; the results, which are written anew each time, and with `own` by nothing else;
-        and the bytes of memory that stay taken for it. Raises RuntimeError.
+    def record(self, run: Run, inputs: list[Any], own: bool) -> tuple[Callable[[], None], Sequence[Any], int]:
+        """A function that does again what `run` does with these inputs, which it drops; the results, which are written
+        anew each time, and with `own` by nothing else; and the bytes of memory that stay taken for it. Raises
+        RuntimeError.
         """
+        ...
+
+    @property
+    def keeper(self) -> Any:
+        """What keeps the memory that recordings share, whatever is there."""
         ...
 
     @property
@@ -49,6 +61,12 @@ class Recorder(Protocol):
 
     def renew(self) -> None:
         """Retires all that share memory: what is recorded from now on shares other memory."""
+        ...
+
+    def apart(self) -> AbstractContextManager[Any]:
+        """Within it, what is allocated lies where nothing is that stays: calls before a recording leave much free
+        memory, which would be split for what the program allocates meanwhile, as the state of its optimizer.
+        """
         ...
 
     def tidy(self) -> None:
@@ -107,6 +125,8 @@ class CudaRecorder:
         self.last: int | None = None
         """The stream of the last replay."""
         self.failures = 0
+        self.before: Any = None
+        """The memory of calls before they are recorded."""
         self._begin()
 
     def _begin(self) -> None:
@@ -118,10 +138,10 @@ class CudaRecorder:
             warnings.simplefilter("ignore")
             self._capture(self.keeper, tuple, self.pool)
 
-    def record(self, run: Callable[[], Sequence[Any]], own: bool) -> tuple[Callable[[], None], Sequence[Any], int]:
+    def record(self, run: Run, inputs: list[Any], own: bool) -> tuple[Callable[[], None], Sequence[Any], int]:
         graph = torch.cuda.CUDAGraph()
         try:
-            results, taken = self._capture(graph, run, None if own else self.pool)
+            results, taken = self._capture(graph, lambda: run(inputs), None if own else self.pool)
         except BaseException:
             self._after_failure()
             raise
@@ -162,7 +182,13 @@ class CudaRecorder:
         self.sharing.retire()
         self._begin()
 
+    def apart(self) -> AbstractContextManager[Any]:
+        if self.before is None:
+            self.before = torch.cuda.MemPool()
+        return torch.cuda.use_mem_pool(self.before, self.device)
+
     def tidy(self) -> None:
+        self.before = None
         torch.cuda.empty_cache()
 
     def ready(self) -> bool:
@@ -204,14 +230,23 @@ class CudaRecorder:
         return t.is_cuda
 
 
-_results: WeakValueDictionary[int, Recording] = WeakValueDictionary()
+_results: defaultdict[int, WeakSet[Recording]] = defaultdict(WeakSet)
 """Where the results of recordings lie that are given as they are."""
 
 
 def is_result(t: torch.Tensor) -> bool:
     """Whether a tensor lies where a recording writes a result each time."""
-    recording = _results.get(_address(t))
-    return recording is not None and not recording.retired
+    return any(not recording.retired for recording in _results.get(_address(t), ()))
+
+
+def _source(t: Any) -> Recording | None:
+    """The recording that has given a tensor."""
+    address, storage = _address(t), t.untyped_storage()._cdata
+    for recording in _results.get(address, ()):
+        given, _ = recording.given().get(address, (None, 0))
+        if given is not None and given._cdata == storage:
+            return recording
+    return None
 
 
 @cache
@@ -225,6 +260,7 @@ class Results:
     """What becomes of results: those `kept` for a backward are given as they are, and those of at least `lent` bytes
     that have memory of their own; others are copied. `apart`: copies stand for what shares memory, too. `alone`: no
     memory is shared with other recordings. `ends`: what is lent is read no more once the program begins a new step.
+    `spends`: memory of what a forward has kept for it is free for what is recorded from then on.
     """
 
     kept: frozenset[int] = frozenset()
@@ -232,6 +268,7 @@ class Results:
     apart: bool = False
     alone: bool = False
     ends: bool = False
+    spends: bool = False
 
 
 def _nothing() -> None:
@@ -281,20 +318,26 @@ class Recording:
     """
     missed: int = 0
     """Calls of which it was not replayed as somebody had a result of another one where it writes."""
+    spent: list[tuple[Any, int]] = field(default_factory=list[tuple[Any, int]])
+    """Storages of inputs where this one may write, and how many tensors lie there while nobody else has one."""
     guests: list[Guest] = field(default_factory=list["Guest"])
-    """Results of later recordings that lie where this one may write."""
+    """Results of other recordings that lie where this one may write."""
 
     retired: bool = False
     """Whether it is not to be replayed any more."""
 
     def __post_init__(self) -> None:
-        self.lease = lease_of(self)
+        self.lease = lease_of(self, self.recorder.keeper, self.given())
+
+    def given(self) -> Counted:
+        """The memory of all results that are given as they are."""
+        return {**self.kept, **self.lent}
 
     def retire(self) -> None:
         """Leave all memory."""
         self.retired = True
         self.replay, self.results, self.buffers, self.numbers = _nothing, [], {}, {}
-        self.kept, self.lent, self.guests = (), (), []
+        self.kept, self.lent, self.guests, self.spent = {}, {}, [], []
 
     def stale(self) -> bool:
         """Whether it is retired, or something that has given it an input is gone: that will not lie there again."""
@@ -318,7 +361,9 @@ class Recording:
         return self.out
 
     def crowded(self) -> bool:
-        """Whether somebody has a result of another recording where this one may write."""
+        """Whether somebody has a result of another recording where this one may write, beside its inputs."""
+        if self.spent and (keeps_graph() or any(tensors_in(storage) > n for storage, n in self.spent)):
+            return True
         self.guests = [guest for guest in self.guests if not guest.gone()]
         return any(guest.held() for guest in self.guests)
 
@@ -330,6 +375,15 @@ class Recording:
             return True
         self.lent = take_back(self.results, self.lent, self.lease, self.recorder.forbid)
         return False
+
+    def spend(self, address: int) -> Any:
+        """Leave the memory of what is kept to recordings that are made from now on; the storage that stands for it."""
+        storage, _ = self.kept[address]
+        new = self.lease.instead(self.results, address, storage)
+        self.lease.owners[address] = None, self.lease.owners[address][1]
+        self.lease.spent.add(address)
+        self.kept = {**self.kept, address: new}
+        return new
 
     def run(self, inputs: Sequence[Any]) -> tuple[torch.Tensor, ...]:
         if self.buffers:
@@ -347,8 +401,8 @@ class Recording:
 
 def record(
     recorder: Recorder,
-    graph: Callable[[list[Any]], Sequence[Any]],
-    inputs: Sequence[Any],
+    graph: Run,
+    inputs: list[Any],
     fixed: Mapping[int, int],
     policy: Results,
     uploads: Sequence[int] = (),
@@ -368,45 +422,96 @@ def record(
     for i, buffer in buffers.items():
         buffer.copy_(inputs[i])  # an error where elements share memory
     static = buffers | numbers
+    there = {i: t for i, t in tensors.items() if i in fixed}
+    parts = {_part(t): (i, int(t.storage_offset())) for i, t in there.items()}
+    givers = {i: giver for i, t in there.items() if (giver := _source(t)) is not None}
+    sources, sharing = WeakSet(givers.values()), recorder.sharing
+    # no input is read where this recording may have other things: those that have been spent before lie there
+    alone = policy.alone or any(sharing.is_spent(_address(t), givers.get(i)) for i, t in there.items())
+    before = [] if alone else [*sharing.spent]
+    spent = _spent(inputs, givers, sharing) if policy.spends and not alone else {}
     given = [static.get(i, value) for i, value in enumerate(inputs)]
-    replay, results, taken = recorder.record(lambda: graph(list(given)), policy.alone)
+    owners = [StorageWeakRef(t.untyped_storage()) for t in there.values()]
+    del tensors, moving, there
+    counted_inputs = _leave(inputs, spent, sharing)
+    replay, results, taken = recorder.record(graph, given, alone)
     if any(isinstance(t, torch.Tensor) and not recorder.reads(t) for t in results):
         raise Unrecordable("a result is in the CPU's memory")
-    there = {i: v for i, v in enumerate(given) if isinstance(v, torch.Tensor) and i not in static}
-    theirs = {_address(v) for v in there.values()}
+    # something else may lie now where a storage was that is gone
+    same = {owner.cdata for owner in owners if not owner.expired()}
+    theirs = {_address(t) for t in results if isinstance(t, torch.Tensor) and t.untyped_storage()._cdata in same}
     copied = _copied(results, theirs | {_address(b) for b in static.values()}, policy)
     own = {i: _address(t) for i, t in enumerate(results) if i not in copied and t.numel() and _address(t) not in theirs}
     first = {address: i for i, address in reversed(own.items())}
-    storages = {i: (address, results[i].untyped_storage()) for address, i in first.items()}
-    counted = {i: (address, storage, tensors_in(storage)) for i, (address, storage) in storages.items()}
-    kept = [c for i, c in counted.items() if i in policy.kept]
-    lent = [c for i, c in counted.items() if i not in policy.kept]
-    sources = WeakSet(s for i in fixed if (s := _results.get(_address(inputs[i]))) is not None)
-    passed = _passed(results, there)
+    counted = {i: (a, (storage := results[i].untyped_storage(), tensors_in(storage))) for a, i in first.items()}
+    passed = {
+        i: (parts[part][0], int(t.storage_offset()) - parts[part][1])
+        for i, t in enumerate(results)
+        if _address(t) in theirs and (part := _part(t)) in parts
+    }
     results = [
         torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta") if i in passed else t
         for i, t in enumerate(results)
     ]
     recording = Recording(
-        *(recorder, replay, results, fixed, buffers, numbers, copied, kept, lent, taken, sources, len(sources)),
+        *(recorder, replay, results, fixed, buffers, numbers, copied),
+        kept=dict(c for i, c in counted.items() if i in policy.kept),
+        lent=dict(c for i, c in counted.items() if i not in policy.kept),
+        taken=taken,
+        sources=sources,
+        stated=len(sources),
         ends=policy.ends,
         passed=passed,
+        spent=counted_inputs,
     )
-    _results.update(dict.fromkeys(first, recording))
-    if not policy.alone:
-        recorder.sharing.add(recording, recorder.shared())
+    for address in [address for address, there in _results.items() if not there]:
+        del _results[address]
+    for address in first:
+        _results[address].add(recording)
+    if not alone:
+        sharing.add(recording, recorder.shared(), before)
     return recording
 
 
-def _passed(results: Sequence[torch.Tensor], inputs: Mapping[int, torch.Tensor]) -> dict[int, tuple[int, int]]:
-    """Results that strides make of an input, with these, and where they begin in it."""
+def _part(t: torch.Tensor) -> tuple[Any, ...]:
+    """What strides make the same results of, but for where they begin."""
+    return _address(t), t.dtype, t.is_conj(), t.is_neg()
 
-    def kind(t: torch.Tensor) -> tuple[Any, ...]:
-        return _address(t), t.dtype, t.is_conj(), t.is_neg()
 
-    of = {kind(v): i for i, v in inputs.items()}
-    found = {i: of[kind(t)] for i, t in enumerate(results) if t.numel() and kind(t) in of}
-    return {i: (which, int(results[i].storage_offset() - inputs[which].storage_offset())) for i, which in found.items()}
+def _spent(inputs: Sequence[Any], givers: Mapping[int, Recording], sharing: Sharing) -> dict[int, Recording]:
+    """The inputs of a backward that a forward has kept for it, and nobody else has."""
+    if keeps_graph():
+        return {}
+    counts = Counter(_address(t) for t in {id(t): t for t in inputs if isinstance(t, torch.Tensor)}.values())
+    found: dict[int, Recording] = {}
+    for i, giver in givers.items():
+        t, address = inputs[i], _address(inputs[i])
+        if giver in sharing.parts and address in giver.kept and not (t.is_conj() or t.is_neg()):
+            storage, n = giver.kept[address]
+            if tensors_in(storage) <= n + counts[address]:
+                found[i] = giver
+    return found
+
+
+def _leave(inputs: list[Any], spent: Mapping[int, Recording], sharing: Sharing) -> list[tuple[Any, int]]:
+    """Have tensors that keep nothing stand for inputs that are spent; where these lie, and how many tensors do."""
+    counted: dict[int, tuple[Any, int]] = {}
+    instead: dict[int, torch.Tensor] = {}
+    places: defaultdict[Recording, set[int]] = defaultdict(set)
+    with torch.inference_mode(False):
+        for i, giver in spent.items():
+            t, address = inputs[i], _address(inputs[i])
+            if address not in counted:
+                counted[address] = giver.spend(address)
+                places[giver].add(address)
+            if id(t) not in instead:
+                storage, n = counted[address]
+                counted[address] = storage, n + 1
+                empty = torch.empty(0, dtype=t.dtype, device=t.device)
+                instead[id(t)] = empty.set_(storage, t.storage_offset(), t.shape, t.stride())
+            inputs[i] = instead[id(t)]
+    sharing.spent += [Guest(giver, where) for giver, where in places.items()]
+    return [*counted.values()]
 
 
 def _copied(results: Sequence[Any], inputs: set[int], policy: Results) -> frozenset[int]:

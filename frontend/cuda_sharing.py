@@ -2,19 +2,20 @@
 
 What a recording needs for a while is free for others once it has been recorded, so later ones have it, too. Each
 writes there whenever it is replayed: so none is while somebody has a result of a later one in its memory. Nothing is
-ever written where an earlier result lay that was there when it was recorded.
+ever written where an earlier result lay that was there when it was recorded, but for results that are spent: a backward
+may write where it reads what its forward has kept, and so may what is recorded after it. That is not replayed while
+somebody has such a result.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary, ref
 
-from torch.multiprocessing.reductions import StorageWeakRef
-
-from .cuda_steps import are_held, forget_unused
+from .cuda_steps import are_held, left
 
 if TYPE_CHECKING:
     from .cuda_recording import Recording
@@ -31,11 +32,9 @@ others; and how many times as many it takes next time.
 class Guest:
     """Results of a recording where another one may write."""
 
-    def __init__(self, recording: Recording, places: frozenset[int]) -> None:
-        self.recording = ref(recording)
-        self.places = places
-        given = (*recording.kept, *recording.lent)
-        self.storages = [StorageWeakRef(storage) for address, storage, _ in given if address in places]
+    def __init__(self, recording: Recording, places: Iterable[int]) -> None:
+        self.recording, self.lease = ref(recording), recording.lease
+        self.places = frozenset(places)
 
     def gone(self) -> bool:
         """Whether nothing is there any more."""
@@ -47,11 +46,11 @@ class Guest:
         recording = self.recording()
         if recording is None or recording.retired:
             return self._left()
-        return recording.held() and are_held([c for c in (*recording.kept, *recording.lent) if c[0] in self.places])
+        return recording.held() and are_held({a: c for a, c in recording.given().items() if a in self.places})
 
     def _left(self) -> bool:
-        forget_unused()
-        return not all(storage.expired() for storage in self.storages)
+        left()
+        return self.lease.in_use(self.places)
 
 
 class Sharing:
@@ -59,17 +58,26 @@ class Sharing:
 
     def __init__(self) -> None:
         self.parts: WeakKeyDictionary[Recording, Parts] = WeakKeyDictionary()
+        self.spent: list[Guest] = []
+        """Results that are spent."""
         self.made = 0
         self.patience = PATIENCE[0]
 
-    def add(self, recording: Recording, parts: Parts) -> None:
-        """One that has just been made, and all the memory that there is now."""
-        places = [address for address, _, _ in (*recording.kept, *recording.lent)]
+    def add(self, recording: Recording, parts: Parts, spent: Iterable[Guest]) -> None:
+        """One that has just been made, all the memory that there is now, and what had been spent before."""
+        self.spent = [guest for guest in self.spent if not guest.gone()]
         for other, parts_then in self.parts.items():
-            if here := frozenset(address for address in places if lies_in(address, parts_then)):
+            if here := [address for address in recording.given() if lies_in(address, parts_then)]:
                 other.guests.append(Guest(recording, here))
+        recording.guests += spent
         self.parts[recording] = parts
         self.made += 1
+
+    def is_spent(self, address: int, giver: Recording | None) -> bool:
+        """Whether what a recording, if any, has given there is spent."""
+        if giver is not None and address not in giver.lease.spent:
+            return False
+        return any(address in guest.places for guest in self.spent)
 
     def is_loose(self, times: int) -> bool:
         """Whether all are to be made again, after so many replays of one of them."""
@@ -80,6 +88,7 @@ class Sharing:
         for recording in [*self.parts]:
             recording.retire()
         self.parts.clear()
+        self.spent.clear()  # what is made from now on lies elsewhere
         self.made, self.patience = 0, self.patience * PATIENCE[1]
 
 

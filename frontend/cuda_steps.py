@@ -1,4 +1,4 @@
-"""Results of a step that is over: what a program still has when it says that a new one begins.
+"""Memory that a program's tensors have and do not keep, as what keeps it is a recording that may be replayed.
 
 `torch.compiler.cudagraph_mark_step_begin()` promises that results of the steps before are read no more ("CUDA Graphs
 will free tensors of a prior iteration"). A recording whose results are held is replayed then all the same: what holds
@@ -8,7 +8,7 @@ them loses their memory, and whoever reads it gets an error. That is torch's own
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from weakref import finalize
@@ -18,8 +18,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 _c: Any = torch._C
 
-Counted = Sequence[tuple[int, Any, int]]
-"""Where storages lie, these, and how many tensors lie there while nobody has one."""
+Counted = Mapping[int, tuple[Any, int]]
+"""Storages by where they lie, and how many tensors lie there while nobody has one."""
 
 OVER: Final = (
     "this result of a recorded CUDA graph has been overwritten: it is of a step before the last call of "
@@ -33,32 +33,57 @@ def step() -> int:
     return -trees.MarkStepBox.mark_step_counter if trees is not None else 0
 
 
-@dataclass
+@dataclass(eq=False)
 class Lease:
-    """The memory of a recording that tensors have which do not keep it."""
+    """The memory of a recording's results that a program may have."""
 
+    pool: Any
+    """Keeps memory that no storage keeps."""
+    given: dict[int, StorageWeakRef]
+    """The storages of results that may be read, by where they lie."""
     owners: dict[int, tuple[Any, list[int]]] = field(default_factory=dict[int, tuple[Any, list[int]]])
-    """The storages that do, and which results lie there, by where that is."""
-    aliases: list[StorageWeakRef] = field(default_factory=list[StorageWeakRef])
+    """The storages that keep what others have, and which results lie there, by where that is."""
+    spent: set[int] = field(default_factory=set[int])
+    """Where nothing keeps it: recordings made since may write there."""
 
-    def in_use(self) -> bool:
-        self.aliases = [a for a in self.aliases if not a.expired()]
-        return bool(self.aliases)
+    def in_use(self, places: Collection[int] | None = None) -> bool:
+        """Whether somebody has a result (in these places), when the recording itself is gone."""
+        return any(
+            (places is None or address in places) and not storage.expired() for address, storage in self.given.items()
+        )
+
+    def instead(self, results: list[torch.Tensor], address: int, storage: Any) -> tuple[Any, int]:
+        """Have another storage, which keeps nothing, stand for one of results; that, as counted."""
+        new = _c._construct_storage_from_data_pointer(address, results[0].device, storage.nbytes())
+        if address not in self.owners:
+            there = [i for i, t in enumerate(results) if t.untyped_storage()._cdata == storage._cdata]
+            self.owners[address] = storage, there
+        with torch.inference_mode(False):
+            for i in self.owners[address][1]:
+                t, empty = results[i], torch.empty(0, dtype=results[i].dtype, device=results[i].device)
+                results[i] = empty.set_(new, t.storage_offset(), t.shape, t.stride())
+        self.given[address] = StorageWeakRef(new)
+        return new, tensors_in(new)
 
 
 _left: list[Lease] = []
 """Those of recordings that are gone, while somebody has a result of theirs."""
 
 
-def forget_unused() -> None:
-    """Let go of memory that nobody has any more."""
-    _left[:] = [lease for lease in _left if lease.in_use()]
+def left() -> list[Lease]:
+    """These; what nobody has any more is let go."""
+    for lease in [*_left]:
+        if not lease.in_use():
+            _left.remove(lease)
+            lease.owners.clear()
+            lease.pool = None
+    return _left
 
 
-def lease_of(recording: Any) -> Lease:
+def lease_of(recording: Any, pool: Any, results: Counted) -> Lease:
     """One that outlives the recording while it is in use."""
-    forget_unused()
-    lease = Lease()
+    left()
+    lease = Lease(pool, {address: StorageWeakRef(storage) for address, (storage, _) in results.items()})
     finalize(recording, _left.append, lease).atexit = False
     return lease
 
@@ -67,28 +92,17 @@ def take_back(results: list[torch.Tensor], lent: Counted, lease: Lease, forbid: 
     """Have other tensors stand for the results of those storages in `lent` that somebody has, who may read them no
     more; what is `lent` now.
     """
-    now: list[tuple[int, Any, int]] = []
-    device = results[0].device
-    for address, storage, n in lent:
-        if tensors_in(storage) <= n:
-            now.append((address, storage, n))
-            continue
-        new = _c._construct_storage_from_data_pointer(address, device, storage.nbytes())
-        if address not in lease.owners:
-            there = [i for i, t in enumerate(results) if t.untyped_storage()._cdata == storage._cdata]
-            lease.owners[address] = storage, there
-        with torch.inference_mode(False):
-            for i in lease.owners[address][1]:
-                t, empty = results[i], torch.empty(0, dtype=results[i].dtype, device=device)
-                results[i] = empty.set_(new, t.storage_offset(), t.shape, t.stride())
-        lease.aliases = [a for a in lease.aliases if not a.expired()] + [StorageWeakRef(new)]
-        forbid(storage, OVER)
-        now.append((address, new, tensors_in(new)))
+    now: dict[int, tuple[Any, int]] = {}
+    for address, (storage, n) in lent.items():
+        now[address] = storage, n
+        if tensors_in(storage) > n:
+            now[address] = lease.instead(results, address, storage)
+            forbid(storage, OVER)
     return now
 
 
 def are_held(storages: Counted) -> bool:
-    return any(tensors_in(storage) > n for _, storage, n in storages)
+    return any(tensors_in(storage) > n for storage, n in storages.values())
 
 
 def tensors_in(storage: Any) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -26,6 +27,12 @@ def at_the_same_place(value: Any) -> Any:
     return empty.set_(same, value.storage_offset(), value.shape, value.stride())  # type: ignore[call-overload]
 
 
+def overwrite(results: Iterable[torch.Tensor]) -> None:
+    for t in results:
+        if t.is_floating_point():
+            t.fill_(math.nan)
+
+
 class Recorder:
     def __init__(self) -> None:
         self.recorded = self.replayed = self.ordered = self.failures = 0
@@ -42,43 +49,70 @@ class Recorder:
         self.sharing = Sharing()
         self.places: list[list[tuple[StorageWeakRef, torch.Tensor]]] = []
         """The results of each recording that shares memory, in order."""
+        self.blocks: list[torch.Tensor] = []
+        """The memory of all results, which stays: what no storage keeps may be written."""
+        self.spent = 0
+        """Inputs that nothing keeps any more when they have been read."""
+        self.before = 0
+        self.keeper = object()
 
-    def record(self, run: Callable[[], Sequence[Any]], own: bool) -> tuple[Callable[[], None], Sequence[Any], int]:
+    def record(
+        self, run: Callable[[list[Any]], Sequence[Any]], inputs: list[Any], own: bool
+    ) -> tuple[Callable[[], None], Sequence[Any], int]:
         """Nothing is computed yet: what is given is as it was, and results are NaN. Versions are, too."""
         self.recorded += 1
         self.owned += own
-        cells = [c for c in run.__closure__ or () if isinstance(c.cell_contents, list)]  # type: ignore[attr-defined]
-        given = [t for c in cells for t in c.cell_contents if isinstance(t, torch.Tensor)]
-        before = [t.clone() for t in given]
-        results = run()
+        earlier = [*itertools.chain(*self.places)]
+        free = [t for storage, t in earlier if storage.expired()]
+        given = [*map(at_the_same_place, inputs)]  # a recording knows addresses, it does not hold tensors
+        before = [t.clone() if isinstance(t, torch.Tensor) else t for t in given]
+        theirs = {t.untyped_storage().data_ptr() for t in given if isinstance(t, torch.Tensor)}
+        results = [*run(inputs)]
+        inputs.clear()
         for t, value in zip(given, before, strict=True):
-            t.data.copy_(value)
-        theirs = {t.untyped_storage().data_ptr() for t in given}
+            if isinstance(t, torch.Tensor):
+                t.data.copy_(value)
         made = [
-            (i, t)
+            i
             for i, t in enumerate(results)
             if isinstance(t, torch.Tensor) and t.untyped_storage().data_ptr() not in theirs
         ]
-        for _, t in made:
-            if t.is_floating_point():
-                t.data.fill_(math.nan)
-        for cell in cells:  # a recording knows addresses, it does not hold tensors
-            cell.cell_contents[:] = map(at_the_same_place, cell.cell_contents)
-
+        storages: dict[int, Any] = {}
+        for i in made:
+            results[i] = self._moved(results[i], storages)
+            if results[i].is_floating_point():
+                results[i].fill_(math.nan)
+        lies = [(i, at_the_same_place(results[i])) for i in made]
+        spent = [t for storage, t in earlier if storage.expired() and all(t is not f for f in free)]
+        self.spent += len(spent)
         after = len(self.places) + 1
         if not own:
-            self.places.append([(StorageWeakRef(t.untyped_storage()), at_the_same_place(t)) for _, t in made])
+            self.places.append([(StorageWeakRef(results[i].untyped_storage()), t) for i, t in lies])
 
         def replay() -> None:
             self.replayed += 1
-            for storage, t in itertools.chain(*(self.places[after:] if not own else ())):
-                if t.is_floating_point() and not storage.expired():
-                    t.fill_(math.nan)  # these may lie where this one has what it needs for a while
-            new = run()
-            for i, t in made:
-                t.data.copy_(new[i])
+            if not own:  # earlier results that were free, and later ones, may lie where this one has other things
+                overwrite(itertools.chain(free, (t for _, t in itertools.chain(*self.places[after:]))))
+            new = run([*given])
+            if not own:
+                overwrite(spent)
+            for i, t in lies:
+                t.copy_(new[i])
 
         return replay, results, self.taken
+
+    def _moved(self, t: torch.Tensor, storages: dict[int, Any]) -> torch.Tensor:
+        """A result in memory that stays, beside those that share a storage with it."""
+        storage = t.untyped_storage()
+        if not storage.nbytes():
+            return t
+        if storage._cdata not in storages:
+            self.blocks.append(torch.empty(storage.nbytes(), dtype=torch.uint8))
+            address, device = self.blocks[-1].data_ptr(), torch.device("cpu")
+            new = torch._C._construct_storage_from_data_pointer(address, device, storage.nbytes())
+            storages[storage._cdata] = new
+        empty = torch.empty(0, dtype=t.dtype)
+        return empty.set_(storages[storage._cdata], t.storage_offset(), t.shape, t.stride())
 
     def shared(self) -> list[tuple[int, int]]:
         """All of it is: what is recorded later lies where any earlier one may write."""
@@ -88,6 +122,11 @@ class Recorder:
         self.renewed += 1
         self.sharing.retire()
         self.places.clear()
+        self.keeper = object()
+
+    def apart(self) -> AbstractContextManager[Any]:
+        self.before += 1
+        return nullcontext()
 
     def tidy(self) -> None:
         self.tidied += 1

@@ -148,5 +148,5 @@ def test_a_recording_that_is_gone() -> None:
     others = [torch.full((1 << 20,), 7.0) for _ in range(4)]
     assert torch.equal(y, w * 2)
     del y, others
-    cuda_steps.forget_unused()
+    cuda_steps.left()
     assert not cuda_steps._left

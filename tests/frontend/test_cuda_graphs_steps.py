@@ -69,7 +69,10 @@ def step(layers: Sequence[Any], parameters: Sequence[Tensor], inputs: Sequence[T
     if kind == "forgets after forward":
         forget()
     for y in reversed(results) if kind == "two forwards, last first" else results:
-        y.square().mean().backward()
+        loss = y.square().mean()
+        loss.backward(retain_graph=kind == "retains")
+        if kind == "retains":
+            loss.backward()
     if kind == "accumulates":
         results.append(forward(inputs[1]))
         results[1].square().mean().backward()
@@ -77,6 +80,7 @@ def step(layers: Sequence[Any], parameters: Sequence[Tensor], inputs: Sequence[T
 
 
 KINDS = ["forgets first", "forgets after forward", "accumulates", "two forwards", "two forwards, last first", "keeps"]
+KINDS += ["retains"]
 
 
 @pytest.mark.parametrize("lent", [cuda_graphs.LENT, 0])
@@ -105,4 +109,5 @@ def test_steps(kinds: list[str], mode: Any, lent: int, recorder: Recorder, monke
                 b.copy_(a)
         for a, b in kept:
             torch.testing.assert_close(a, b)
+    assert bool(recorder.spent) == bool(recorder.before) == (mode is not None)
     assert recorder.replayed > (100 if len(kinds) == 1 else 40) > recorder.recorded / 2
