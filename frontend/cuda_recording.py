@@ -22,7 +22,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from .cuda_sharing import Guest, Parts, Sharing
-from .cuda_steps import Counted, are_held, lease_of, step, take_back, tensors_in
+from .cuda_steps import Counted, are_held, lease_of, left, step, take_back, tensors_in
 from .donated import keeps_graph
 
 Run = Callable[[list[Any]], Sequence[Any]]
@@ -189,6 +189,7 @@ class CudaRecorder:
 
     def tidy(self) -> None:
         self.before = None
+        left()
         torch.cuda.empty_cache()
 
     def ready(self) -> bool:
@@ -338,6 +339,7 @@ class Recording:
         self.retired = True
         self.replay, self.results, self.buffers, self.numbers = _nothing, [], {}, {}
         self.kept, self.lent, self.guests, self.spent = {}, {}, [], []
+        self.lease.ended()
 
     def stale(self) -> bool:
         """Whether it is retired, or something that has given it an input is gone: that will not lie there again."""

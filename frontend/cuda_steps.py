@@ -52,6 +52,14 @@ class Lease:
             (places is None or address in places) and not storage.expired() for address, storage in self.given.items()
         )
 
+    def ended(self) -> bool:
+        """Lets go of the memory of a recording that is gone, if it is not in use; whether it is not."""
+        if self.in_use():
+            return False
+        self.owners.clear()
+        self.pool = None
+        return True
+
     def instead(self, results: list[torch.Tensor], address: int, storage: Any) -> tuple[Any, int]:
         """Have another storage, which keeps nothing, stand for one of results; that, as counted."""
         new = _c._construct_storage_from_data_pointer(address, results[0].device, storage.nbytes())
@@ -73,10 +81,8 @@ _left: list[Lease] = []
 def left() -> list[Lease]:
     """These; what nobody has any more is let go."""
     for lease in [*_left]:
-        if not lease.in_use():
+        if lease.ended():
             _left.remove(lease)
-            lease.owners.clear()
-            lease.pool = None
     return _left
 
 
