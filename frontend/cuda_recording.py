@@ -22,7 +22,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from .cuda_sharing import Guest, Parts, Sharing
-from .cuda_steps import Counted, are_held, lease_of, left, step, take_back, tensors_in
+from .cuda_steps import Counted, are_held, lease_of, leave, left, step, take_back, tensors_in
 from .donated import keeps_graph
 
 Run = Callable[[list[Any]], Sequence[Any]]
@@ -149,13 +149,16 @@ class CudaRecorder:
 
     def _capture(self, graph: Any, run: Callable[[], Sequence[Any]], pool: Any) -> tuple[Sequence[Any], int]:
         """`torch.cuda.graph` gives back all memory that is free, so that what comes after lies elsewhere than before:
-        here that is done where little is left.
+        here that is done where little is left. Workspaces of cuBLAS are allocated once for each stream: among memory that
+        is shared each recording has its own, which is free for others then.
         """
         with torch.cuda.device(self.device):
             torch.cuda.synchronize()
             free, total = torch.cuda.mem_get_info(self.device)
             if 4 * free < total:
                 torch.cuda.empty_cache()
+            if pool is not None:
+                _c._cuda_clearCublasWorkspaces()
             with torch.cuda.stream(self.side):
                 graph.capture_begin(*(() if pool is None else (pool,)), capture_error_mode="thread_local")
                 try:
@@ -164,6 +167,8 @@ class CudaRecorder:
                     taken = torch.cuda.memory_reserved(self.device) - before
                 finally:
                     graph.capture_end()
+            if pool is not None:
+                _c._cuda_clearCublasWorkspaces()
         return results, taken
 
     def _after_failure(self) -> None:
@@ -324,11 +329,15 @@ class Recording:
     guests: list[Guest] = field(default_factory=list["Guest"])
     """Results of other recordings that lie where this one may write."""
 
+    pool: Any = None
+    """Keeps the memory that it shares, if any."""
     retired: bool = False
     """Whether it is not to be replayed any more."""
 
     def __post_init__(self) -> None:
-        self.lease = lease_of(self, self.recorder.keeper, self.given())
+        self.size = max(self.taken, sum(storage.nbytes() for storage, _ in self.given().values()))
+        """Bytes of memory that it has."""
+        self.lease = lease_of(self, self.pool, self.given())
 
     def given(self) -> Counted:
         """The memory of all results that are given as they are."""
@@ -339,7 +348,8 @@ class Recording:
         self.retired = True
         self.replay, self.results, self.buffers, self.numbers = _nothing, [], {}, {}
         self.kept, self.lent, self.guests, self.spent = {}, {}, [], []
-        self.lease.ended()
+        self.pool = None
+        leave(self.lease)
 
     def stale(self) -> bool:
         """Whether it is retired, or something that has given it an input is gone: that will not lie there again."""
@@ -465,6 +475,7 @@ def record(
         ends=policy.ends,
         passed=passed,
         spent=counted_inputs,
+        pool=None if alone else recorder.keeper,
     )
     for address in [address for address, there in _results.items() if not there]:
         del _results[address]

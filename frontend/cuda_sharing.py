@@ -24,9 +24,12 @@ Parts = list[tuple[int, int]]
 """Where parts of memory begin and end, in order."""
 
 PATIENCE: Final = 16, 4
-"""Replays of one recording after which all are made again if some of the first are gone, which leave holes between
-others; and how many times as many it takes next time.
+"""Replays of one recording after which all are made again if those that are gone leave holes between others; and how
+many times as many it takes next time.
 """
+
+HOLES: Final = 16
+"""Of how much memory those that are gone have had one part, from which on others are made again."""
 
 
 class Guest:
@@ -61,6 +64,7 @@ class Sharing:
         self.spent: list[Guest] = []
         """Results that are spent."""
         self.made = 0
+        """Bytes that all have had."""
         self.patience = PATIENCE[0]
 
     def add(self, recording: Recording, parts: Parts, spent: Iterable[Guest]) -> None:
@@ -71,7 +75,7 @@ class Sharing:
                 other.guests.append(Guest(recording, here))
         recording.guests += spent
         self.parts[recording] = parts
-        self.made += 1
+        self.made += recording.size
 
     def is_spent(self, address: int, giver: Recording | None) -> bool:
         """Whether what a recording, if any, has given there is spent."""
@@ -81,7 +85,8 @@ class Sharing:
 
     def is_loose(self, times: int) -> bool:
         """Whether all are to be made again, after so many replays of one of them."""
-        return times == self.patience and self.made > len(self.parts)
+        gone = self.made - sum(recording.size for recording in self.parts)
+        return times == self.patience and HOLES * gone > self.made
 
     def retire(self) -> None:
         """None of them is replayed any more."""

@@ -38,7 +38,7 @@ class Lease:
     """The memory of a recording's results that a program may have."""
 
     pool: Any
-    """Keeps memory that no storage keeps."""
+    """Keeps shared memory that no storage keeps."""
     given: dict[int, StorageWeakRef]
     """The storages of results that may be read, by where they lie."""
     owners: dict[int, tuple[Any, list[int]]] = field(default_factory=dict[int, tuple[Any, list[int]]])
@@ -51,14 +51,6 @@ class Lease:
         return any(
             (places is None or address in places) and not storage.expired() for address, storage in self.given.items()
         )
-
-    def ended(self) -> bool:
-        """Lets go of the memory of a recording that is gone, if it is not in use; whether it is not."""
-        if self.in_use():
-            return False
-        self.owners.clear()
-        self.pool = None
-        return True
 
     def instead(self, results: list[torch.Tensor], address: int, storage: Any) -> tuple[Any, int]:
         """Have another storage, which keeps nothing, stand for one of results; that, as counted."""
@@ -81,16 +73,24 @@ _left: list[Lease] = []
 def left() -> list[Lease]:
     """These; what nobody has any more is let go."""
     for lease in [*_left]:
-        if lease.ended():
+        if not lease.in_use():
             _left.remove(lease)
+            lease.owners.clear()
+            lease.pool = None
     return _left
+
+
+def leave(lease: Lease) -> None:
+    """Note that a recording is gone."""
+    if lease not in _left:
+        _left.append(lease)
 
 
 def lease_of(recording: Any, pool: Any, results: Counted) -> Lease:
     """One that outlives the recording while it is in use."""
     left()
     lease = Lease(pool, {address: StorageWeakRef(storage) for address, (storage, _) in results.items()})
-    finalize(recording, _left.append, lease).atexit = False
+    finalize(recording, leave, lease).atexit = False
     return lease
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+from weakref import ref
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -33,6 +34,10 @@ def overwrite(results: Iterable[torch.Tensor]) -> None:
             t.fill_(math.nan)
 
 
+class Keeper:
+    """Of memory."""
+
+
 class Recorder:
     def __init__(self) -> None:
         self.recorded = self.replayed = self.ordered = self.failures = 0
@@ -54,7 +59,9 @@ class Recorder:
         self.spent = 0
         """Inputs that nothing keeps any more when they have been read."""
         self.before = 0
-        self.keeper = object()
+        self.keeper = Keeper()
+        self.keepers: list[ref[Keeper]] = []
+        """Those of what is retired."""
 
     def record(
         self, run: Callable[[list[Any]], Sequence[Any]], inputs: list[Any], own: bool
@@ -122,7 +129,8 @@ class Recorder:
         self.renewed += 1
         self.sharing.retire()
         self.places.clear()
-        self.keeper = object()
+        self.keepers.append(ref(self.keeper))
+        self.keeper = Keeper()
 
     def apart(self) -> AbstractContextManager[Any]:
         self.before += 1

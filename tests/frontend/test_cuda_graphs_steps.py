@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from lamella.frontend import backend, cuda_graphs
 from lamella.frontend.cuda_arguments import Arguments
 from lamella.frontend.cuda_graphs import GraphedCall
+from lamella.frontend.cuda_steps import left
 from lamella.frontend.donated import parameters
 
 from .recorder import Recorder
@@ -109,5 +110,7 @@ def test_steps(kinds: list[str], mode: Any, lent: int, recorder: Recorder, monke
                 b.copy_(a)
         for a, b in kept:
             torch.testing.assert_close(a, b)
+    left()
+    assert not any(keeper() for keeper in recorder.keepers)
     assert bool(recorder.spent) == bool(recorder.before) == (mode is not None)
     assert recorder.replayed > (100 if len(kinds) == 1 else 40) > recorder.recorded / 2
