@@ -149,8 +149,8 @@ class CudaRecorder:
 
     def _capture(self, graph: Any, run: Callable[[], Sequence[Any]], pool: Any) -> tuple[Sequence[Any], int]:
         """`torch.cuda.graph` gives back all memory that is free, so that what comes after lies elsewhere than before:
-        here that is done where little is left. Workspaces of cuBLAS are allocated once for each stream: among memory that
-        is shared each recording has its own, which is free for others then.
+        here that is done where little is left. Workspaces of cuBLAS are allocated once for each stream: among shared
+        memory each recording has its own, which is free for others then.
         """
         with torch.cuda.device(self.device):
             torch.cuda.synchronize()
