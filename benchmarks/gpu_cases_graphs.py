@@ -249,6 +249,7 @@ def _(_: Any) -> str:
             torch._dynamo.reset()  # each is a graph of its own
             fast = recorded(model)
             torch.cuda.synchronize()
+            torch._C._cuda_clearCublasWorkspaces()  # type: ignore[attr-defined]
             torch.cuda.empty_cache()
             before = torch.cuda.memory_reserved()
             for _ in range(5):

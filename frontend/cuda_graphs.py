@@ -384,10 +384,9 @@ class GraphedCall:
             lent = None  # with nothing to give, it needs no memory of its own
         alone = known.alone or (not self.arguments.asked and bool(self.arguments.kept or lent is not None))
         known.alone = False
-        ends = self.arguments.asked and kind != "backward"  # gradients are the program's until it drops them
-        kept, asked = frozenset(self.arguments.kept), self.arguments.asked
-        policy = Results(kept, lent, apart=lent == 0, alone=alone, ends=ends, spends=asked and kind == "backward")
-        if self.arguments.asked:
+        kept, asked, backward = frozenset(self.arguments.kept), self.arguments.asked, kind == "backward"
+        policy = Results(kept, lent, apart=lent == 0, alone=alone, asked=asked, backward=backward)
+        if asked:
             recorder.tidy()
         run: Any = self.graph
         if self.uploads:

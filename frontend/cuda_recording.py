@@ -38,10 +38,12 @@ class Unrecordable(Exception):
 class Recorder(Protocol):
     """Records what graphs launch on one GPU."""
 
-    def record(self, run: Run, inputs: list[Any], own: bool) -> tuple[Callable[[], None], Sequence[Any], int]:
+    def record(
+        self, run: Run, inputs: list[Any], own: bool, asked: bool
+    ) -> tuple[Callable[[], None], Sequence[Any], int]:
         """A function that does again what `run` does with these inputs, which it drops; the results, which are written
-        anew each time, and with `own` by nothing else; and the bytes of memory that stay taken for it. Raises
-        RuntimeError.
+        anew each time, and with `own` by nothing else; and the bytes of memory that stay taken for it. `asked`: it has
+        what it needs of memory, and where nobody has asked for it as little as can be. Raises RuntimeError.
         """
         ...
 
@@ -125,6 +127,8 @@ class CudaRecorder:
         self.last: int | None = None
         """The stream of the last replay."""
         self.failures = 0
+        self.lasting = False
+        """Whether workspaces of cuBLAS stay."""
         self.before: Any = None
         """The memory of calls before they are recorded."""
         self._begin()
@@ -138,8 +142,12 @@ class CudaRecorder:
             warnings.simplefilter("ignore")
             self._capture(self.keeper, tuple, self.pool)
 
-    def record(self, run: Run, inputs: list[Any], own: bool) -> tuple[Callable[[], None], Sequence[Any], int]:
+    def record(
+        self, run: Run, inputs: list[Any], own: bool, asked: bool
+    ) -> tuple[Callable[[], None], Sequence[Any], int]:
         graph = torch.cuda.CUDAGraph()
+        if not asked:
+            self._make_workspaces()
         try:
             results, taken = self._capture(graph, lambda: run(inputs), None if own else self.pool)
         except BaseException:
@@ -147,18 +155,27 @@ class CudaRecorder:
             raise
         return graph.replay, results, taken
 
+    def _make_workspaces(self) -> None:
+        """cuBLAS has a workspace for each stream, which is allocated when it is first used, and stays. From now on
+        recordings have it where other memory is. Before, each had one among its own memory, which is free for others
+        then where they share it, and nothing else had it.
+        """
+        self.lasting = True
+        with torch.cuda.device(self.device), torch.cuda.stream(self.side):
+            a = torch.zeros(16, 16, dtype=torch.bfloat16, device="cuda")
+            torch.mm(a, a)
+            torch.addmm(a[0], a, a)  # cuBLASLt's
+
     def _capture(self, graph: Any, run: Callable[[], Sequence[Any]], pool: Any) -> tuple[Sequence[Any], int]:
         """`torch.cuda.graph` gives back all memory that is free, so that what comes after lies elsewhere than before:
-        here that is done where little is left. Workspaces of cuBLAS are allocated once for each stream: among shared
-        memory each recording has its own, which is free for others then.
+        here that is done where little is left.
         """
         with torch.cuda.device(self.device):
             torch.cuda.synchronize()
             free, total = torch.cuda.mem_get_info(self.device)
             if 4 * free < total:
                 torch.cuda.empty_cache()
-            if pool is not None:
-                _c._cuda_clearCublasWorkspaces()
+            self._drop_workspaces()
             with torch.cuda.stream(self.side):
                 graph.capture_begin(*(() if pool is None else (pool,)), capture_error_mode="thread_local")
                 try:
@@ -167,9 +184,12 @@ class CudaRecorder:
                     taken = torch.cuda.memory_reserved(self.device) - before
                 finally:
                     graph.capture_end()
-            if pool is not None:
-                _c._cuda_clearCublasWorkspaces()
+            self._drop_workspaces()
         return results, taken
+
+    def _drop_workspaces(self) -> None:
+        if not self.lasting:
+            _c._cuda_clearCublasWorkspaces()
 
     def _after_failure(self) -> None:
         """The generator believes that it is still recorded, and refuses to draw: a copy of its state does not. What has
@@ -265,16 +285,18 @@ def recorder_of(device: int) -> CudaRecorder:
 class Results:
     """What becomes of results: those `kept` for a backward are given as they are, and those of at least `lent` bytes
     that have memory of their own; others are copied. `apart`: copies stand for what shares memory, too. `alone`: no
-    memory is shared with other recordings. `ends`: what is lent is read no more once the program begins a new step.
-    `spends`: memory of what a forward has kept for it is free for what is recorded from then on.
+    memory is shared with other recordings.
+
+    Where recordings are `asked` for, what is lent is read no more once the program begins a new step, but gradients are;
+    and the memory of what a forward has kept for a backward is free for what is recorded from then on.
     """
 
     kept: frozenset[int] = frozenset()
     lent: int | None = None
     apart: bool = False
     alone: bool = False
-    ends: bool = False
-    spends: bool = False
+    asked: bool = False
+    backward: bool = False
 
 
 def _nothing() -> None:
@@ -441,12 +463,12 @@ def record(
     # no input is read where this recording may have other things: those that have been spent before lie there
     alone = policy.alone or any(sharing.is_spent(_address(t), givers.get(i)) for i, t in there.items())
     before = [] if alone else [*sharing.spent]
-    spent = _spent(inputs, givers, sharing) if policy.spends and not alone else {}
+    spent = _spent(inputs, givers, sharing) if policy.asked and policy.backward and not alone else {}
     given = [static.get(i, value) for i, value in enumerate(inputs)]
     owners = [StorageWeakRef(t.untyped_storage()) for t in there.values()]
     del tensors, moving, there
     counted_inputs = _leave(inputs, spent, sharing)
-    replay, results, taken = recorder.record(graph, given, alone)
+    replay, results, taken = recorder.record(graph, given, alone, policy.asked)
     if any(isinstance(t, torch.Tensor) and not recorder.reads(t) for t in results):
         raise Unrecordable("a result is in the CPU's memory")
     # something else may lie now where a storage was that is gone
@@ -472,7 +494,7 @@ def record(
         taken=taken,
         sources=sources,
         stated=len(sources),
-        ends=policy.ends,
+        ends=policy.asked and not policy.backward,
         passed=passed,
         spent=counted_inputs,
         pool=None if alone else recorder.keeper,

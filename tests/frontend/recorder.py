@@ -64,7 +64,7 @@ class Recorder:
         """Those of what is retired."""
 
     def record(
-        self, run: Callable[[list[Any]], Sequence[Any]], inputs: list[Any], own: bool
+        self, run: Callable[[list[Any]], Sequence[Any]], inputs: list[Any], own: bool, asked: bool
     ) -> tuple[Callable[[], None], Sequence[Any], int]:
         """Nothing is computed yet: what is given is as it was, and results are NaN. Versions are, too."""
         self.recorded += 1

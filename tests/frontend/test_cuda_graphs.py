@@ -328,7 +328,7 @@ def test_what_is_not_recorded(run: Any, reason: str) -> None:
 def test_recording_fails() -> None:
     call, x = graph_of(lambda v: (v[0] + 1,)), torch.randn(3)
 
-    def fail(run: Any, inputs: list[Any], own: bool) -> Any:
+    def fail(run: Any, inputs: list[Any], own: bool, asked: bool) -> Any:
         raise RuntimeError("operation not permitted when stream is capturing\nmore")
 
     call.fake.record = fail  # type: ignore[method-assign]
