@@ -287,8 +287,8 @@ class Results:
     that have memory of their own; others are copied. `apart`: copies stand for what shares memory, too. `alone`: no
     memory is shared with other recordings.
 
-    Where recordings are `asked` for, what is lent is read no more once the program begins a new step, but gradients are;
-    and the memory of what a forward has kept for a backward is free for what is recorded from then on.
+    Where recordings are `asked` for, what is lent is read no more once the program begins a new step, unless it is a
+    gradient; and the memory of what a forward has kept for a backward is free for what is recorded from then on.
     """
 
     kept: frozenset[int] = frozenset()
