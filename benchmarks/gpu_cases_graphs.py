@@ -238,6 +238,14 @@ def _(_: Any) -> str:
     return f"{count[0]} of 72 calls were replayed"
 
 
+def in_use() -> int:
+    """Bytes of the GPU's memory that stay, but for workspaces of cuBLAS."""
+    torch.cuda.synchronize()
+    torch._C._cuda_clearCublasWorkspaces()  # type: ignore[attr-defined]
+    torch.cuda.empty_cache()
+    return torch.cuda.memory_reserved()
+
+
 @check("host/cuda graphs, one pool")
 def _(_: Any) -> str:
     """Recordings of several graphs have their intermediate values in the same memory, larger here than elsewhere."""
@@ -248,14 +256,10 @@ def _(_: Any) -> str:
         for model in models:
             torch._dynamo.reset()  # each is a graph of its own
             fast = recorded(model)
-            torch.cuda.synchronize()
-            torch._C._cuda_clearCublasWorkspaces()  # type: ignore[attr-defined]
-            torch.cuda.empty_cache()
-            before = torch.cuda.memory_reserved()
+            before = in_use()
             for _ in range(5):
                 y = fast(x)
-            torch.cuda.empty_cache()
-            grown.append(torch.cuda.memory_reserved() - before)
+            grown.append(in_use() - before)
             torch.testing.assert_close(y, model(x), rtol=1e-3, atol=1e-3)
     assert len(found) == 12, f"{len(found)} of 15 calls were replayed"
     inside = 256 * wide * 4

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
@@ -22,7 +22,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from .cuda_sharing import Guest, Parts, Sharing
-from .cuda_steps import Counted, are_held, lease_of, leave, left, step, take_back, tensors_in
+from .cuda_steps import Counted, are_held, lease_of, leave, left, more_in, step, take_back, tensors_in
 from .donated import keeps_graph
 
 Run = Callable[[list[Any]], Sequence[Any]]
@@ -379,7 +379,10 @@ class Recording:
 
     def matches(self, inputs: Sequence[Any]) -> bool:
         """Whether all inputs are where they were that are read there."""
-        return not self.retired and all(inputs[i].data_ptr() == address for i, address in self.fixed.items())
+        for i, address in self.fixed.items():
+            if inputs[i].data_ptr() != address:
+                return False
+        return not self.retired
 
     def moved(self, inputs: Sequence[Any]) -> list[int]:
         """Inputs that are not where they were."""
@@ -394,11 +397,15 @@ class Recording:
         self.out = self.out and (are_held(self.kept) or self.lent_held())
         return self.out
 
+    def held_at(self, places: Collection[int]) -> bool:
+        """Whether it is one of those that lie there."""
+        given = ((address, c) for counted in (self.kept, self.lent) for address, c in counted.items())
+        return more_in(c for address, c in given if address in places)
+
     def crowded(self) -> bool:
         """Whether somebody has a result of another recording where this one may write, beside its inputs."""
-        if self.spent and (keeps_graph() or any(tensors_in(storage) > n for storage, n in self.spent)):
+        if self.spent and (keeps_graph() or more_in(self.spent)):
             return True
-        self.guests = [guest for guest in self.guests if not guest.gone()]
         return any(guest.held() for guest in self.guests)
 
     def lent_held(self) -> bool:
@@ -419,7 +426,7 @@ class Recording:
         self.kept = {**self.kept, address: new}
         return new
 
-    def run(self, inputs: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+    def run(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         if self.buffers:
             _torch._foreach_copy_(list(self.buffers.values()), [inputs[i] for i in self.buffers])
         for i, buffer in self.numbers.items():
@@ -428,9 +435,13 @@ class Recording:
         self.replay()
         results = [*self.results]
         for i, (which, into) in self.passed.items():
-            t, of = results[i], inputs[which].detach()
-            results[i] = of.as_strided(t.shape, t.stride(), of.storage_offset() + into)
-        return tuple(t.clone() if i in self.copied else t.detach() for i, t in enumerate(results))
+            t, of = results[i], inputs[which]
+            if into or t.shape != of.shape or t.stride() != of.stride():
+                of = of.detach().as_strided(t.shape, t.stride(), of.storage_offset() + into)
+            results[i] = of
+        for i in self.copied:
+            results[i] = results[i].clone()
+        return [t.detach() for t in results]
 
 
 def record(

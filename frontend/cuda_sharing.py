@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary, ref
 
-from .cuda_steps import are_held, left
+from .cuda_steps import left
 
 if TYPE_CHECKING:
     from .cuda_recording import Recording
@@ -49,7 +49,7 @@ class Guest:
         recording = self.recording()
         if recording is None or recording.retired:
             return self._left()
-        return recording.held() and are_held({a: c for a, c in recording.given().items() if a in self.places})
+        return recording.held() and recording.held_at(self.places)
 
     def _left(self) -> bool:
         left()
@@ -71,6 +71,7 @@ class Sharing:
         """One that has just been made, all the memory that there is now, and what had been spent before."""
         self.spent = [guest for guest in self.spent if not guest.gone()]
         for other, parts_then in self.parts.items():
+            other.guests = [guest for guest in other.guests if not guest.gone()]
             if here := [address for address in recording.given() if lies_in(address, parts_then)]:
                 other.guests.append(Guest(recording, here))
         recording.guests += spent
@@ -85,8 +86,9 @@ class Sharing:
 
     def is_loose(self, times: int) -> bool:
         """Whether all are to be made again, after so many replays of one of them."""
-        gone = self.made - sum(recording.size for recording in self.parts)
-        return times == self.patience and HOLES * gone > self.made
+        if times != self.patience:
+            return False
+        return HOLES * (self.made - sum(recording.size for recording in self.parts)) > self.made
 
     def retire(self) -> None:
         """None of them is replayed any more."""
