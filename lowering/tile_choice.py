@@ -366,8 +366,8 @@ class Tiling(KernelShape):
         _set(self.kernel, self.tiles)
         for o, tiles in self.loop_tiles.items():
             _set(o, tiles)
-        calls = sum(isinstance(o, LONG) for o in body_ops(self.kernel.body))
-        per_thread = min(per_thread, max(LONG_EACH // max(calls, 1), 4))
+        if calls := sum(isinstance(o, LONG) for o in body_ops(self.kernel.body)):
+            per_thread = min(per_thread, max(LONG_EACH // calls, 4))
         least = 1 if elements < 1024 else 2 if self.loops else 4
         warps = min(max(elements // (32 * per_thread), least), 32) if self.threads is None else self.threads // 32
         warps = min(max(int(warps * self.variant.threads), 1), 32)

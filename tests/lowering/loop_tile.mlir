@@ -250,3 +250,24 @@ builtin.module {
 // CHECK: loop.kernel @{{.*}} grid [d0 = 4096] attributes {{.*}}warps = 4 : i64
 // CHECK: math.sin
 // CHECK: math.cos
+
+// -----
+
+// Where none of these is called, a thread of a sum of columns has 64 elements: with more threads not all programs are at
+// work at once.
+builtin.module {
+  func.func @main(%x: !sym.t<[32768, 4096], bf16, device=cuda:0>) -> !sym.t<[4096], bf16, device=cuda:0> {
+    %0 = loop.nest [d0 = 4096] reduce [r0 = 32768] combine [add] {
+      %1 = loop.load %x[r0, d0] : !sym.t<[32768, 4096], bf16, device=cuda:0>
+      %2 = arith.extf %1 : bf16 to f32
+      loop.yield %2 : f32
+    } : !sym.t<[4096], f32, device=cuda:0>
+    %3 = loop.nest [d0 = 4096] {
+      %4 = loop.load %0[d0] : !sym.t<[4096], f32, device=cuda:0>
+      %5 = arith.truncf %4 : f32 to bf16
+      loop.yield %5 : bf16
+    } : !sym.t<[4096], bf16, device=cuda:0>
+    func.return %3 : !sym.t<[4096], bf16, device=cuda:0>
+  }
+}
+// CHECK: loop.kernel @{{.*}} attributes {{.*}}warps = 2 : i64
