@@ -21,7 +21,8 @@ import torch
 
 from ..lowering.origins import Call
 from .cuda_arguments import Arguments
-from .cuda_recording import Recorder, Recording, Results, Unrecordable, is_result, record, recorder_of
+from .cuda_recorder import Recorder, recorder_of
+from .cuda_recording import Recording, Results, Unrecordable, is_result, record
 
 log = logging.getLogger("lamella")
 
