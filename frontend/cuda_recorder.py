@@ -197,7 +197,8 @@ class CudaRecorder:
 
     def apart(self) -> AbstractContextManager[Any]:
         if self.before is None:
-            self.before = torch.cuda.MemPool()
+            with torch.cuda.device(self.device):
+                self.before = torch.cuda.MemPool()
         return torch.cuda.use_mem_pool(self.before, self.device)
 
     def tidy(self) -> None:

@@ -19,7 +19,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from .cuda_recorder import Recorder, Run
-from .cuda_sharing import Guest, Sharing
+from .cuda_sharing import Guest, Sharing, lies_in
 from .cuda_steps import Counted, are_held, lease_of, leave, more_in, step, take_back, tensors_in
 from .donated import keeps_graph
 
@@ -293,14 +293,16 @@ def _part(t: torch.Tensor) -> tuple[Any, ...]:
 
 
 def _spent(inputs: Sequence[Any], givers: Mapping[int, Recording], sharing: Sharing) -> dict[int, Recording]:
-    """The inputs of a backward that a forward has kept for it, and nobody else has."""
+    """The inputs of a backward that a forward has kept for it in memory that recordings share, and nobody else has."""
     if keeps_graph():
         return {}
+    copies = {_address(b) for giver in givers.values() for b in giver.buffers.values()}
     counts = Counter(_address(t) for t in {id(t): t for t in inputs if isinstance(t, torch.Tensor)}.values())
     found: dict[int, Recording] = {}
     for i, giver in givers.items():
         t, address = inputs[i], _address(inputs[i])
-        if giver in sharing.parts and address in giver.kept and not (t.is_conj() or t.is_neg()):
+        shared = lies_in(address, sharing.parts.get(giver, [])) and address not in copies
+        if shared and address in giver.kept and not (t.is_conj() or t.is_neg()):
             storage, n = giver.kept[address]
             if tensors_in(storage) <= n + counts[address]:
                 found[i] = giver
