@@ -83,10 +83,10 @@ class TileLoop:
         self.full = (*body.shape, *sizes)
         looped = [d for d in self.dims if not self._fits(d)]
         self.lanes = (*self.full[:-1], self._folded()) if looped and sizes else self.full
-        self.even = self._is_even(looped)
+        self.counted = self._counted(looped, sizes)
         initial = [v for r in self.reductions for v in self._initial(r)] if looped else []
         values = self._nest(0, initial, bool(looped))
-        if self.even:
+        if self.counted is not None:
             values = self._with_counts(values)
         del body.axes[self.outer :]
         body.env = env
@@ -95,22 +95,29 @@ class TileLoop:
             body.scanner = scanner
         return self._results(values, len(sizes))
 
-    def _is_even(self, looped: Sequence[LoopDim]) -> bool:
-        """Whether each turn has a point in the same lanes, for reductions that count their points."""
+    def _counted(self, looped: Sequence[LoopDim], sizes: Sequence[int]) -> tuple[int, ...] | None:
+        """In what shape reductions count the points of lanes, as all lanes of axes around the loop have as many: that
+        of its own axes, or one number if each turn has a point in the same lanes.
+        """
         wide = [d for d in self.dims if self.tiles[d.name] > 1]
         if not wide or not looped or self.lanes != self.full or not any(r.counts for r in self.reductions):
-            return False
+            return None
         whole = [d for d in wide if multiple_of(d.extent, self.tiles[d.name])]
-        return all(d in whole or (d not in looped and isinstance(d.lo, int) and isinstance(d.hi, int)) for d in wide)
+        if all(d in whole or (d not in looped and isinstance(d.lo, int) and isinstance(d.hi, int)) for d in wide):
+            return ()
+        return (*(1 for _ in self.body.shape), *sizes)
 
     def _initial(self, r: Reduction) -> list[SSAValue]:
         """What a loop carries of a reduction at first."""
         state = r.identity()
-        last = state[-1:] if self.even and r.counts else []
-        return [*in_shape(self.b, state[: len(state) - len(last)], self.lanes), *last]
+        last = state[-1:] if self.counted is not None and r.counts else []
+        return [
+            *in_shape(self.b, state[: len(state) - len(last)], self.lanes),
+            *in_shape(self.b, last, self.counted or ()),
+        ]
 
     def _with_counts(self, values: Sequence[SSAValue]) -> list[SSAValue]:
-        """The states with a count in each lane: that of all, or none."""
+        """The states with a count in each lane; of one number that, or none."""
         body, b = self.body, self.b
         del body.axes[self.outer :]  # what stands around the loops has been entered already
         for d in self.dims:
@@ -122,7 +129,8 @@ class TileLoop:
             at += r.size
             if r.counts:
                 n = found[at - 1]
-                n = n if valid is None else b.select(valid, n, b.constant(0.0, n.type))
+                if valid is not None and not self.counted:
+                    n = b.select(valid, n, b.constant(0.0, n.type))
                 found[at - 1 : at] = in_shape(b, [n], self.full)
         return found
 
@@ -239,15 +247,19 @@ class TileLoop:
         at = 0
         for r, v in zip(self.reductions, self.yields, strict=True):
             state = in_shape(b, r.state(widened(b, body.values[v]), self._position), self.full)
-            if valid is not None:
+            counted = looped and r.counts and self.counted is not None
+            if valid is not None and not (counted and self.counted):
                 nothing = r.identity()
                 state = [b.select(valid, s, n) for s, n in zip(state, nothing, strict=True)]
                 state = in_shape(b, state, self.full)
             if looped:
                 before = values[at : at + len(state)]
                 at += len(state)
-                join = r.join_all if self.even and r.counts else r.join if self.lanes == self.full else r.fold
-                state = join(before, state)
+                if counted:
+                    *state, n = r.join_all(before, state, valid if self.counted else None)
+                    state += in_shape(b, [n], self.counted or ())
+                else:
+                    state = (r.join if self.lanes == self.full else r.fold)(before, state)
             result += state
         return result
 

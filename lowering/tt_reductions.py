@@ -49,8 +49,8 @@ class Reduction(Protocol):
         """A state with that of a later point."""
         ...
 
-    def join_all(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
-        """A state with that of a later point in all lanes that have any, with one count for all of them."""
+    def join_all(self, state: Sequence[SSAValue], new: Sequence[SSAValue], valid: SSAValue | None) -> State:
+        """A state with that of a later point in all lanes, or where `valid` says so, with one count for many lanes."""
         ...
 
     def fold(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
@@ -137,7 +137,7 @@ class _Plain:
     def join(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
         return self.combine(state, new)
 
-    def join_all(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
+    def join_all(self, state: Sequence[SSAValue], new: Sequence[SSAValue], valid: SSAValue | None) -> State:
         raise NotImplementedError
 
     def fold(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
@@ -360,12 +360,19 @@ class _Welford(_Plain):
         more = s.float(mul, s.float(mul, apart, s.float(arith.SubfOp, x, moved)), one)
         return [moved, s.float(add, m2, more), count]
 
-    def join_all(self, state: Sequence[SSAValue], new: Sequence[SSAValue]) -> State:
-        """As `join`, with one division for all lanes. Where there is no point, x and the mean are 0."""
+    def join_all(self, state: Sequence[SSAValue], new: Sequence[SSAValue], valid: SSAValue | None) -> State:
+        """As `join`, with a division for each count. Without a point x is the mean, which then stays. Where no lane has
+        any, both are 0.
+        """
         s, add, mul = self.b, arith.AddfOp, arith.MulfOp
-        (mean, m2, n), x = state, new[0]
-        count = s.float(add, n, s.constant(1.0, self.type))
-        share = s.float(arith.DivfOp, s.constant(1.0, self.type), count)
+        (mean, m2, n), x, one = state, new[0], s.constant(1.0, self.type)
+        if valid is None:
+            count = least = s.float(add, n, one)
+        else:
+            count = s.float(add, n, s.select(valid, one, s.constant(0.0, self.type)))
+            least = s.float(arith.MaximumfOp, count, one)
+            x = s.select(valid, x, mean)
+        share = s.float(arith.DivfOp, one, least)
         apart = s.float(arith.SubfOp, x, mean)
         moved = s.float(add, mean, s.float(mul, apart, share))
         return [moved, s.float(add, m2, s.float(mul, apart, s.float(arith.SubfOp, x, moved))), count]

@@ -97,7 +97,7 @@ builtin.module {
 
 // -----
 
-// Where the last tile has fewer points, each lane counts its own.
+// Where the last tile has fewer points, each lane of the reduction counts its own, for all lanes around it.
 builtin.module {
   loop.kernel @uneven(%x: !sym.t<[100, 32], f32, device=cuda:0>) outs(%y: !sym.t<[32], f32, device=cuda:0>, %z: !sym.t<[32], f32, device=cuda:0>) sizes [] grid [d0 = 32] attributes {warps = 4 : i64, tile = {d0 = 32 : i64}} {
     %0, %1 = loop.for [r0 = 100] reduce [welford] attributes {tile = {r0 = 64 : i64}} {
@@ -110,7 +110,7 @@ builtin.module {
   }
 }
 // CHECK-LABEL: tt.func public @uneven
-// CHECK: scf.for {{.*}} -> (tensor<32x64xf32>, tensor<32x64xf32>, tensor<32x64xf32>)
+// CHECK: scf.for {{.*}} -> (tensor<32x64xf32>, tensor<32x64xf32>, tensor<1x64xf32>)
 
 // -----
 
