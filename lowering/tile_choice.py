@@ -16,10 +16,10 @@ from xdsl.ir import Operation, SSAValue
 
 from ..dialects import expr
 from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, ScanOp, body_ops
-from ..dialects.tensor import TensorType
+from ..dialects.tensor import TensorType, itemsize
 from .fuse_cost import Hints
 from .gpu_target import GpuTarget
-from .schedule_access import accesses, buffer_of, stride
+from .schedule_access import accesses, buffer_of, stride, type_of
 from .tile_extent import at_most
 from .tile_held import HELD, WASTE, Chunks, chunks
 from .tile_rows import ROWS
@@ -60,7 +60,15 @@ BLOCK = 4096
 """Elements of these columns that it has at hand."""
 
 COLUMN_EACH = 64
-"""Of these, for a thread."""
+"""Of these, for a thread, where it has registers for them."""
+
+COLUMN_REGISTERS = 128
+"""Registers of a thread for what it has read of columns and what it carries for each of their elements."""
+
+COLUMN_ROWS = 16
+"""Elements for a thread where numbers of rows are read beside columns: with more Triton has other threads read these,
+and moves them in many small pieces.
+"""
 
 FLAT = 2048
 """Elements of a tile that is gone through once, where they are of two bytes."""
@@ -150,7 +158,7 @@ class Tiling(KernelShape):
                 each = max(WINDOW_EACH, THREAD // narrow)
                 self._write(elements, 1 if ROWS in self.kernel.attributes else self._each(each))
             elif across and column is not None:
-                self._write(self._columns(column), COLUMN_EACH)
+                self._write(self._columns(column), self._column_each(column))
             else:
                 elements, narrow = self._rows(best), 4 if best is None else self._narrow(best)
                 self._write(elements, self._per_thread(elements, narrow))
@@ -355,6 +363,19 @@ class Tiling(KernelShape):
             self.tiles[vector.name] //= 2
         budget = max(1, self._scaled(BLOCK) // self.tiles[vector.name])
         return self.tiles[vector.name] * max(self._fill(chain, None, budget) for chain in chains)
+
+    def _column_each(self, vector: LoopDim) -> int:
+        """Elements of a tile of columns for a thread."""
+        read, beside = 0, False
+        for o in self.loops:
+            loads = [a for a in body_ops(o.body) if isinstance(a, LoadOp)]
+            columns = [a for a in loads if stride(a, vector.symbol) != 0]
+            read = max(read, sum(itemsize(type_of(a).dtype) for a in columns))
+            along = {d.symbol for d in o.dims}
+            beside = beside or any(expr.symbols(e) & along for a in loads if a not in columns for e in a.index)
+        each = 4 * COLUMN_REGISTERS // (read + 4 * self._carried())
+        most = COLUMN_ROWS if beside else COLUMN_EACH
+        return max(min(most, power(each + 1) // 2), 4)
 
     # The result
 

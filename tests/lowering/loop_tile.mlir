@@ -271,3 +271,35 @@ builtin.module {
   }
 }
 // CHECK: loop.kernel @{{.*}} attributes {{.*}}warps = 2 : i64
+
+// -----
+
+// 16, where numbers of rows are read beside columns: other threads read these.
+builtin.module {
+  func.func @main(%x: !sym.t<[32768, 4096], bf16, device=cuda:0>, %m: !sym.t<[32768], f32, device=cuda:0>) -> !sym.t<[4096], f32, device=cuda:0> {
+    %0 = loop.nest [d0 = 4096] reduce [r0 = 32768] combine [add] {
+      %1 = loop.load %x[r0, d0] : !sym.t<[32768, 4096], bf16, device=cuda:0>
+      %2 = arith.extf %1 : bf16 to f32
+      %3 = loop.load %m[r0] : !sym.t<[32768], f32, device=cuda:0>
+      %4 = arith.subf %2, %3 : f32
+      loop.yield %4 : f32
+    } : !sym.t<[4096], f32, device=cuda:0>
+    func.return %0 : !sym.t<[4096], f32, device=cuda:0>
+  }
+}
+// CHECK: loop.kernel @{{.*}} attributes {{.*}}warps = 8 : i64
+
+// -----
+
+// 32, where more is carried for each.
+builtin.module {
+  func.func @main(%x: !sym.t<[32768, 4096], bf16, device=cuda:0>) -> (!sym.t<[4096], f32, device=cuda:0>, !sym.t<[4096], f32, device=cuda:0>) {
+    %0, %1 = loop.nest [d0 = 4096] reduce [r0 = 32768] combine [welford] {
+      %2 = loop.load %x[r0, d0] : !sym.t<[32768, 4096], bf16, device=cuda:0>
+      %3 = arith.extf %2 : bf16 to f32
+      loop.yield %3 : f32
+    } : !sym.t<[4096], f32, device=cuda:0>, !sym.t<[4096], f32, device=cuda:0>
+    func.return %0, %1 : !sym.t<[4096], f32, device=cuda:0>, !sym.t<[4096], f32, device=cuda:0>
+  }
+}
+// CHECK: loop.kernel @{{.*}} attributes {{.*}}warps = 4 : i64
