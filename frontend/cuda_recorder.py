@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, Protocol
 
@@ -196,6 +196,8 @@ class CudaRecorder:
         self._begin()
 
     def apart(self) -> AbstractContextManager[Any]:
+        if torch.cuda.get_allocator_backend() != "native":
+            return nullcontext()  # others have no pools
         if self.before is None:
             with torch.cuda.device(self.device):
                 self.before = torch.cuda.MemPool()
