@@ -30,8 +30,8 @@ class Recorder(Protocol):
         self, run: Run, inputs: list[Any], own: bool, asked: bool
     ) -> tuple[Callable[[], None], Sequence[Any], int]:
         """A function that does again what `run` does with these inputs, which it drops; the results, which are written
-        anew each time, and with `own` by nothing else; and the bytes of memory that stay taken for it. `asked`: it has
-        what it needs of memory, and where nobody has asked for it as little as can be. Raises RuntimeError.
+        anew each time, and with `own` by nothing else; and the bytes of memory that stay taken for it. Where nobody has
+        `asked` for it, it has no workspaces of its own. Raises RuntimeError.
         """
         ...
 

@@ -80,8 +80,8 @@ class Sharing:
 
     def is_spent(self, address: int, giver: Recording | None) -> bool:
         """Whether what a recording, if any, has given there is spent."""
-        if giver is not None and address not in giver.lease.spent:
-            return False
+        if giver is not None:
+            return address in giver.lease.spent
         return any(address in guest.places for guest in self.spent)
 
     def is_loose(self, times: int) -> bool:

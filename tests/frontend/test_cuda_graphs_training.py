@@ -280,3 +280,27 @@ def test_gradients_of_one_memory() -> None:
     for _ in range(5):
         a, b = call([w[:9], g])
         assert (torch.equal(a, w[:9] * g) and a.data_ptr() != b.data_ptr()) or call.fake.replayed == 0
+
+
+def test_a_backward_that_cannot_be_recorded() -> None:
+    """What it was to spend is still there, and is written over by no later recording while it is needed."""
+    training, x = Training(), torch.randn(5, 4)
+    fake = training.backward.fake = training.forward.fake
+    record, failed = fake.record, list[bool]()
+
+    def fail(run: Any, inputs: list[Any], own: bool, asked: bool) -> Any:
+        if len(inputs) < 3:
+            return record(run, inputs, own, asked)
+        inputs.clear()
+        failed.append(bool(fake.sharing.spent))
+        fake.failures += 1
+        raise RuntimeError("not permitted")
+
+    fake.record = fail  # type: ignore[method-assign]
+    for _ in range(8):
+        training.w.grad = None
+        training(x).backward()
+        torch.testing.assert_close(training.w.grad, training.wanted(x))
+    assert failed == [True]
+    assert training.backward.given_up
+    assert fake.replayed > 2
