@@ -52,8 +52,11 @@ class Guest:
         return recording.held() and recording.held_at(self.places)
 
     def _left(self) -> bool:
-        left()
-        return self.lease.in_use(self.places)
+        if self.places:
+            left()
+            if not self.lease.in_use(self.places):
+                self.places = frozenset()  # nothing is given any more: this is asked before each replay
+        return bool(self.places)
 
 
 class Sharing:
