@@ -19,6 +19,8 @@ from .joint_calls import calls_like
 _aten: Any = torch.ops.aten
 _TRAINING = {_aten._native_batch_norm_legit_functional.default: 5, _aten._native_batch_norm_legit.no_stats: 3}
 """Where the argument `training` is."""
+_TRAIN = 7
+"""Where a backward's is."""
 
 
 def part_batch_norm(graph: Graph) -> None:
@@ -29,6 +31,13 @@ def part_batch_norm(graph: Graph) -> None:
         results = {u.args[1]: u for u in node.users if u.target is operator.getitem}
         if len(results) == len(node.users) and {0, 1, 2} <= results.keys() and _is_read_backward(results[1]):
             _part(graph, node, results)
+
+
+def drop_running_statistics(graph: Graph) -> None:
+    """A backward in training does not read them, as updated: they need not be kept for it, and are made where they stay."""
+    for node in graph.find_nodes(op="call_function", target=_aten.native_batch_norm_backward.default):
+        if node.args[_TRAIN] is True:
+            node.args = (*node.args[:3], None, None, *node.args[5:])
 
 
 def _is_read_backward(mean: Node) -> bool:

@@ -20,7 +20,7 @@ from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils.checkpoint import CheckpointPolicy
 
 from .aliases import NotFunctional
-from .joint_batch_norm import part_batch_norm
+from .joint_batch_norm import drop_running_statistics, part_batch_norm
 from .joint_cse import eliminate_common_subexpressions
 from .joint_layout import with_channels_last
 from .joint_pool import narrow_indices
@@ -66,6 +66,7 @@ class JointGraph:
         eagers_numbers: bool = False,
     ) -> None:
         _refuse_overlapping_gradients(module)
+        drop_running_statistics(module.graph)
         module.graph.eliminate_dead_code()
         if not rounds_as_eager:
             part_log_softmax(module.graph)
