@@ -34,7 +34,7 @@ def part_batch_norm(graph: Graph) -> None:
 
 
 def drop_running_statistics(graph: Graph) -> None:
-    """A backward in training does not read them, as updated: they need not be kept for it, and are made where they stay."""
+    """A backward in training reads none: what they are updated to is made where they stay, not kept for it."""
     for node in graph.find_nodes(op="call_function", target=_aten.native_batch_norm_backward.default):
         if node.args[_TRAIN] is True:
             node.args = (*node.args[:3], None, None, *node.args[5:])

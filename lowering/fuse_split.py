@@ -241,7 +241,7 @@ def _binary(cls: type[Operation], a: SSAValue, b: SSAValue, o: Operation) -> Ope
 
 def _in_parts(o: NestOp, machine: Machine, hints: Hints) -> list[Operation]:
     kinds = {k.data for k in o.combine.data}
-    if not machine.parts or not kinds or (kinds != {"welford"} and not kinds <= _PARTED):
+    if not machine.parts or not kinds or not (_is_variance(o) or kinds <= _PARTED):
         return [o]
     results, points = hints.points(tuple(o.dims)), hints.points(tuple(o.reduce))
     if results * points < LEAST:
@@ -265,22 +265,20 @@ def _in_parts(o: NestOp, machine: Machine, hints: Hints) -> list[Operation]:
 
 
 def _cuts(sizes: Sequence[int], least: int, wanted: int) -> list[Cut]:
-    """The dim along which most parts have at least `least` points, and how many of its points one has; where these are
-    fewer parts than `wanted`, as a point of that dim has too many, another dim is cut as well. Empty where all is one.
+    """The outer dims point by point, and so many points of the next one that parts have at least `least`, more where
+    there would be more parts than `wanted`: so each part is a run of rows. Empty where all is one.
     """
-    points = math.prod(sizes)
-    rows = [max(1, -(-least * n // max(1, points))) for n in sizes]
-    k = max(range(len(sizes)), key=lambda i: (sizes[i] // rows[i], -i))
-    if 2 * rows[k] > sizes[k]:
-        return []
-    cuts, parts = [(k, rows[k])], sizes[k] // rows[k]
-    others = [i for i in range(len(sizes)) if i != k]
-    if rows[k] == 1 and 2 * parts <= wanted and others:
-        j = max(others, key=lambda i: (sizes[i], -i))
-        inside = points // (sizes[k] * sizes[j])
-        few = max(-(-least // inside), -(-sizes[j] * parts // wanted))
-        even = next((n for n in range(few, few + few // 2 + 1) if sizes[j] % n == 0), few)
-        cuts += [(j, even)] if 2 * even <= sizes[j] else []
+    cuts: list[Cut] = []
+    parts, inside = 1, math.prod(sizes)
+    for i, n in enumerate(sizes):
+        inside //= max(n, 1)
+        few = max(-(-least // max(inside, 1)), -(-n * parts // wanted) if cuts else 1)
+        rows = next((m for m in range(few, few + few // 2 + 1) if n % m == 0), few)
+        if 2 * rows <= n:
+            cuts.append((i, rows))
+        if few > 1:
+            break
+        parts *= n
     return cuts
 
 

@@ -132,7 +132,7 @@ def _collapsible(kernel: KernelOp) -> tuple[LoopDim, LoopDim] | None:
     containers = [dims for _, dims in _containers(kernel)]
     for dims in containers:
         for a, b in pairwise(dims):
-            if a.name in touched or b.name in touched or a.lo != 0 or b.lo != 0:
+            if a.name in touched or b.name in touched or b.lo != 0 or (dims is kernel.grid and a.lo != 0):
                 continue
             if all(_adjacent(c, a, b) for c in containers) and _all_merge(found, a, b):
                 return a, b
@@ -185,7 +185,7 @@ def _place(access: Access, a: LoopDim, b: LoopDim) -> _Place | None:
 
 
 def _merge(kernel: KernelOp, a: LoopDim, b: LoopDim) -> None:
-    extent = expr.normal(a.extent * b.extent)  # pyright: ignore[reportOperatorIssue]
+    lo, hi = (expr.normal(n * b.extent) for n in (a.lo, a.hi))  # pyright: ignore[reportOperatorIssue]
     flat: dict[SSAValue, _Place] = {}
     for access in accesses(body_ops(kernel.body)):
         place = _place(access, a, b)
@@ -209,5 +209,5 @@ def _merge(kernel: KernelOp, a: LoopDim, b: LoopDim) -> None:
     for op, dims in _containers(kernel):
         if a.name in dims.names:
             i = dims.names.index(a.name)
-            items = [*dims[:i], LoopDim(a.name, 0, extent), *dims[i + 2 :]]
+            items = [*dims[:i], LoopDim(a.name, lo, hi), *dims[i + 2 :]]
             op.properties["grid" if op is kernel else "dims"] = DimsAttr.get(items)

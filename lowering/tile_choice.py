@@ -27,6 +27,7 @@ from .tile_shape import KernelShape
 from .tile_variants import VARIANTS, Variant
 from .tt_forms import HELD as HELD_SIZES
 from .tt_forms import MULTIPLE
+from .tt_loops import STAGES as STAGES_ATTR
 from .tt_loops import UNROLL
 
 THREAD = 16
@@ -56,19 +57,22 @@ AGAIN_EACH = 32
 COLUMNS = 512
 """Bytes of columns that a program reduces side by side."""
 
-BLOCK = 4096
-"""Elements of these columns that it has at hand."""
+COLUMN_BYTES = 4 << 10
+"""Bytes of these columns that it has at hand."""
 
-COLUMN_EACH = 64
-"""Of these, for a thread, where it has registers for them."""
+COLUMN_POINTS = 1024
+"""Points of these columns that it has at hand at least."""
+
+AHEAD = 16 << 10
+"""Bytes of columns that it has asked for at most before it comes to them, in STAGES - 1 turns of its loop."""
+
+STAGES = 4
+
+COLUMN_EACH = 32
+"""Elements of columns for a thread, where it has registers for them."""
 
 COLUMN_REGISTERS = 128
 """Registers of a thread for what it has read of columns and what it carries for each of their elements."""
-
-COLUMN_ROWS = 16
-"""Elements for a thread where numbers of rows are read beside columns: with more Triton has other threads read these,
-and moves them in many small pieces.
-"""
 
 FLAT = 2048
 """Elements of a tile that is gone through once, where they are of two bytes."""
@@ -159,6 +163,7 @@ class Tiling(KernelShape):
                 self._write(elements, 1 if ROWS in self.kernel.attributes else self._each(each))
             elif across and column is not None:
                 self._write(self._columns(column), self._column_each(column))
+                self._read_ahead()
             else:
                 elements, narrow = self._rows(best), 4 if best is None else self._narrow(best)
                 self._write(elements, self._per_thread(elements, narrow))
@@ -361,21 +366,34 @@ class Tiling(KernelShape):
         )
         while held * self.tiles[vector.name] > ROW and self.tiles[vector.name] > 1:
             self.tiles[vector.name] //= 2
-        budget = max(1, self._scaled(BLOCK) // self.tiles[vector.name])
+        points = max(COLUMN_BYTES // max(self._column_bytes(vector), 1), COLUMN_POINTS)
+        budget = max(1, power(self._scaled(points) + 1) // 2 // self.tiles[vector.name])
         return self.tiles[vector.name] * max(self._fill(chain, None, budget) for chain in chains)
 
     def _column_each(self, vector: LoopDim) -> int:
         """Elements of a tile of columns for a thread."""
-        read, beside = 0, False
+        each = 4 * COLUMN_REGISTERS // (self._column_bytes(vector) + 4 * self._carried())
+        return max(min(COLUMN_EACH, power(each + 1) // 2), 4)
+
+    def _column_bytes(self, vector: LoopDim) -> int:
+        """Bytes that a loop reads at each point of columns, at most."""
+        loads = ([a for a in body_ops(o.body) if isinstance(a, LoadOp)] for o in self.loops)
+        columns = ([a for a in found if stride(a, vector.symbol) != 0] for found in loads)
+        return max((sum(itemsize(type_of(a).dtype) for a in found) for found in columns), default=0)
+
+    def _read_ahead(self) -> None:
+        """Have loops over columns ask for what later turns read, unless a turn may read what another one has written,
+        or where to read.
+        """
         for o in self.loops:
-            loads = [a for a in body_ops(o.body) if isinstance(a, LoadOp)]
-            columns = [a for a in loads if stride(a, vector.symbol) != 0]
-            read = max(read, sum(itemsize(type_of(a).dtype) for a in columns))
-            along = {d.symbol for d in o.dims}
-            beside = beside or any(expr.symbols(e) & along for a in loads if a not in columns for e in a.index)
-        each = 4 * COLUMN_REGISTERS // (read + 4 * self._carried())
-        most = COLUMN_ROWS if beside else COLUMN_EACH
-        return max(min(most, power(each + 1) // 2), 4)
+            found = accesses(body_ops(o.body))
+            tiles = self.tiles | self.loop_tiles[o]
+            turn = sum(
+                itemsize(type_of(a).dtype) * math.prod(tiles.get(s.name, 1) for e in a.index for s in expr.symbols(e))
+                for a in found
+            )
+            if turn <= AHEAD and all(isinstance(a, LoadOp) and not a.indices for a in found):
+                o.attributes[STAGES_ATTR] = IntegerAttr(min(1 + AHEAD // max(turn, 1), STAGES), i64)
 
     # The result
 

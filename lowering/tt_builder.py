@@ -274,14 +274,20 @@ class TtBuilder:
         step: SSAValue,
         initial: Sequence[SSAValue],
         body: Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
+        stages: Attribute | None = None,
     ) -> list[SSAValue]:
-        """`scf.for`: `body(i, values)` gives the next values, which have the types of the first ones."""
+        """`scf.for`: `body(i, values)` gives the next values, which have the types of the first ones. Triton has loads
+        of so many turns, less one, under way where `stages` are said: elsewhere those of factors of products alone.
+        """
         block = Block(arg_types=[start.type, *(v.type for v in initial)])
         with self.scope(block):
             results = body(block.args[0], block.args[1:])
             self.effect(scf.YieldOp, results)
         types = [v.type for v in initial]
-        return list(self.effect(scf.ForOp, [start, end, step, *initial], types, {}, [Region(block)]).results)
+        loop = self.effect(scf.ForOp, [start, end, step, *initial], types, {}, [Region(block)])
+        if isinstance(stages, IntegerAttr):
+            loop.attributes["tt.num_stages"] = IntegerAttr(stages.value.data, i32)
+        return list(loop.results)
 
     def across(
         self,

@@ -33,6 +33,9 @@ _WIDE = 256
 UNROLL = "unroll"
 """The attribute of a loop whose tiles are written out one after the other."""
 
+STAGES = "stages"
+"""The attribute of a loop that asks for what a turn reads so many turns, less one, before."""
+
 
 def tile_of(op: Operation, d: LoopDim) -> int:
     """The tile of a dim of a kernel or loop: points that a program has at hand at once; 1 where nothing is said."""
@@ -198,7 +201,8 @@ class TileLoop:
             del body.axes[rank:]
             return [*result, *(body.scans[s] for s in scans)]
 
-        state = self.b.loop(bounds[0], bounds[1], bounds[2], carried, step)[:count]
+        stages = self.op.attributes.get(STAGES) if depth == len(self.dims) - 1 else None
+        state = self.b.loop(bounds[0], bounds[1], bounds[2], carried, step, stages)[:count]
         return state if rest is None else self._unrolled(depth, rest, cast(int, d.hi), state)
 
     def _rest(self, d: LoopDim) -> int | None:

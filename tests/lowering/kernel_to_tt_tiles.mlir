@@ -130,3 +130,22 @@ builtin.module {
 // CHECK: scf.for {{.*}} -> (tensor<32x64xf32>, tensor<32x64xf32>, f32)
 // CHECK: arith.select {{.*}} : tensor<1x64xi1>, tensor<1x64xf32>
 // CHECK: "tt.reduce"
+
+// -----
+
+// A loop that asks for what later turns read says so to Triton; the one around it has nothing to ask for.
+builtin.module {
+  loop.kernel @ahead(%x: !sym.t<[8, 512, 64], f32, device=cuda:0>) outs(%y: !sym.t<[64], f32, device=cuda:0>) sizes [] grid [d0 = 64] attributes {warps = 2 : i64, tile = {d0 = 64 : i64}} {
+    %0 = loop.for [r0 = 8, r1 = 512] reduce [add] attributes {tile = {r1 = 16 : i64}, stages = 4 : i64} {
+      %1 = loop.load %x[r0, r1, d0] : !sym.t<[8, 512, 64], f32, device=cuda:0>
+      loop.yield %1 : f32
+    } : f32
+    loop.store %0, %y[d0] : !sym.t<[64], f32, device=cuda:0>
+    loop.end
+  }
+}
+// CHECK-LABEL: tt.func public @ahead
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: } {tt.num_stages = 4 : i32}
+// CHECK-NOT: tt.num_stages

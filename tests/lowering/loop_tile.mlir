@@ -80,7 +80,7 @@ builtin.module {
 
 // -----
 
-// Columns: neighbours in memory are side by side.
+// Columns: neighbours in memory are side by side, and what later turns of the loop read is asked for.
 builtin.module {
   func.func @main(%x: !sym.t<[100, 262144], f32, device=cuda:0>) -> !sym.t<[262144], f32, device=cuda:0> {
     %0 = loop.nest [d0 = 262144] reduce [r0 = 100] combine [add] {
@@ -91,7 +91,7 @@ builtin.module {
   }
 }
 // CHECK: loop.kernel @{{.*}} grid [d0 = 262144] attributes {{.*}}tile = {d0 = 128 : i64}
-// CHECK: loop.for [r0 = 100] reduce [add] attributes {tile = {r0 = 32 : i64}}
+// CHECK: loop.for [r0 = 100] reduce [add] attributes {tile = {r0 = 8 : i64}, stages = 4 : i64}
 
 // -----
 
@@ -250,56 +250,3 @@ builtin.module {
 // CHECK: loop.kernel @{{.*}} grid [d0 = 4096] attributes {{.*}}warps = 4 : i64
 // CHECK: math.sin
 // CHECK: math.cos
-
-// -----
-
-// Where none of these is called, a thread of a sum of columns has 64 elements: with more threads not all programs are at
-// work at once.
-builtin.module {
-  func.func @main(%x: !sym.t<[32768, 4096], bf16, device=cuda:0>) -> !sym.t<[4096], bf16, device=cuda:0> {
-    %0 = loop.nest [d0 = 4096] reduce [r0 = 32768] combine [add] {
-      %1 = loop.load %x[r0, d0] : !sym.t<[32768, 4096], bf16, device=cuda:0>
-      %2 = arith.extf %1 : bf16 to f32
-      loop.yield %2 : f32
-    } : !sym.t<[4096], f32, device=cuda:0>
-    %3 = loop.nest [d0 = 4096] {
-      %4 = loop.load %0[d0] : !sym.t<[4096], f32, device=cuda:0>
-      %5 = arith.truncf %4 : f32 to bf16
-      loop.yield %5 : bf16
-    } : !sym.t<[4096], bf16, device=cuda:0>
-    func.return %3 : !sym.t<[4096], bf16, device=cuda:0>
-  }
-}
-// CHECK: loop.kernel @{{.*}} attributes {{.*}}warps = 2 : i64
-
-// -----
-
-// 16, where numbers of rows are read beside columns: other threads read these.
-builtin.module {
-  func.func @main(%x: !sym.t<[32768, 4096], bf16, device=cuda:0>, %m: !sym.t<[32768], f32, device=cuda:0>) -> !sym.t<[4096], f32, device=cuda:0> {
-    %0 = loop.nest [d0 = 4096] reduce [r0 = 32768] combine [add] {
-      %1 = loop.load %x[r0, d0] : !sym.t<[32768, 4096], bf16, device=cuda:0>
-      %2 = arith.extf %1 : bf16 to f32
-      %3 = loop.load %m[r0] : !sym.t<[32768], f32, device=cuda:0>
-      %4 = arith.subf %2, %3 : f32
-      loop.yield %4 : f32
-    } : !sym.t<[4096], f32, device=cuda:0>
-    func.return %0 : !sym.t<[4096], f32, device=cuda:0>
-  }
-}
-// CHECK: loop.kernel @{{.*}} attributes {{.*}}warps = 8 : i64
-
-// -----
-
-// 32, where more is carried for each.
-builtin.module {
-  func.func @main(%x: !sym.t<[32768, 4096], bf16, device=cuda:0>) -> (!sym.t<[4096], f32, device=cuda:0>, !sym.t<[4096], f32, device=cuda:0>) {
-    %0, %1 = loop.nest [d0 = 4096] reduce [r0 = 32768] combine [welford] {
-      %2 = loop.load %x[r0, d0] : !sym.t<[32768, 4096], bf16, device=cuda:0>
-      %3 = arith.extf %2 : bf16 to f32
-      loop.yield %3 : f32
-    } : !sym.t<[4096], f32, device=cuda:0>, !sym.t<[4096], f32, device=cuda:0>
-    func.return %0, %1 : !sym.t<[4096], f32, device=cuda:0>, !sym.t<[4096], f32, device=cuda:0>
-  }
-}
-// CHECK: loop.kernel @{{.*}} attributes {{.*}}warps = 4 : i64
