@@ -337,12 +337,11 @@ class _Welford(_Plain):
         return [value, self.b.constant(0.0, self.type), self.b.constant(1.0, self.type)]
 
     def combine(self, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> State:
-        """n = p + q, d = y - x:  x + d q/n,  a + b + d**2 p q/n."""
+        """n = p + q, d = y - x:  x + d q/n,  a + b + d**2 p q/n. Counts are whole numbers, and those of nothing 0."""
         s = self.b
         add, mul = arith.AddfOp, arith.MulfOp
         n = s.float(add, a[2], b[2])
-        none = s.compare("oeq", n, same(s, 0.0, n))
-        share = tt_math.divide(s, b[2], s.select(none, same(s, 1.0, n), n))
+        share = s.float(arith.DivfOp, b[2], s.float(arith.MaximumfOp, n, same(s, 1.0, n)))
         apart = s.float(arith.SubfOp, b[0], a[0])
         mean = s.float(add, a[0], s.float(mul, apart, share))
         more = s.float(mul, s.float(mul, apart, apart), s.float(mul, a[2], share))
@@ -353,8 +352,7 @@ class _Welford(_Plain):
         s, add, mul = self.b, arith.AddfOp, arith.MulfOp
         (mean, m2, n), (x, _, one) = state, new
         count = s.float(add, n, one)
-        none = s.compare("oeq", count, same(s, 0.0, count))
-        share = s.float(arith.DivfOp, one, s.select(none, same(s, 1.0, count), count))
+        share = s.float(arith.DivfOp, one, s.float(arith.MaximumfOp, count, same(s, 1.0, count)))
         apart = s.float(arith.SubfOp, x, mean)
         moved = s.float(add, mean, s.float(mul, apart, share))
         more = s.float(mul, s.float(mul, apart, s.float(arith.SubfOp, x, moved)), one)
