@@ -259,6 +259,17 @@ class TensorType(Data[Payload], TypeAttribute):
     def is_contiguous(self) -> bool:
         return self.data.strides is None
 
+    def lies_as(self, other: TensorType) -> bool:
+        """Whether elements of one index are at one place in both: dims of one element may have any stride."""
+        alike = (self.shape, self.dtype, self.device) == (other.shape, other.dtype, other.device)
+        strides = zip(self.shape, self.strides, other.strides, strict=True) if alike else ()
+        return alike and all(n == 1 or s == t for n, s, t in strides)
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether elements lie in order without gaps, as torch's `is_contiguous` says."""
+        return self.lies_as(self.with_(shape=self.shape))
+
     @property
     def numel(self) -> Dim:
         return expr.product(self.data.shape)

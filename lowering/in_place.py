@@ -29,12 +29,12 @@ class _Access:
 def may_overwrite(kernel: KernelOp, source: int, out: int) -> bool:
     """Whether out number `out` may be the memory of in number `source`, which nothing else needs any more.
 
-    Both have one type, and nothing is written before it has been read: a value is read earlier in the very iteration
-    that writes its index; or in a loop that ends before the writing loop begins, where grid points keep to elements of
-    their own.
+    Elements lie alike in both, and nothing is written before it has been read: a value is read earlier in the very
+    iteration that writes its index; or in a loop that ends before the writing loop begins, where grid points keep to
+    elements of their own.
     """
     read, written = kernel.ins[source], kernel.outs[out]
-    if read.type != written.type:
+    if not cast(TensorType, read.type).lies_as(cast(TensorType, written.type)):
         return False
     accesses = list(_accesses(kernel.body.block))
     loads = [(op, a) for op, a in accesses if isinstance(op, LoadOp) and op.source is read]
@@ -143,7 +143,7 @@ def whole(value: SSAValue) -> SSAValue:
     while isinstance(value.owner, ViewOp) and value.owner.offset[0] == 0:
         source = value.owner.source
         both = cast(TensorType, source.type), cast(TensorType, value.type)
-        if not all(t.is_contiguous for t in both) or sympy.expand(both[0].numel - both[1].numel) != 0:
+        if not all(t.is_in_order for t in both) or sympy.expand(both[0].numel - both[1].numel) != 0:
             break
         value = source
     return value

@@ -126,7 +126,7 @@ class MemoryPlan:
         if not isinstance(op, LaunchOp) or source.type != destination.type:
             return
         same = result.type == destination.type
-        if not same and not (result.type.is_contiguous and destination.type.is_contiguous):  # pyright: ignore
+        if not same and not (result.type.is_in_order and destination.type.is_in_order):  # pyright: ignore
             return
         if any(memory.first < use < position for use, _ in target.uses) or target.used_by_others(memory.first, op):
             return

@@ -15,6 +15,20 @@ loop.kernel @add(%x: !sym.t<[s0], f32>, %z: !sym.t<[s0], f32>) outs(%y: !sym.t<[
   loop.store %2, %y[d0] : !sym.t<[s0], f32>
   loop.end
 }
+loop.kernel @points(%g: !sym.t<[8, 4, 1, 1], f32, strides=[4, 1, 4, 4]>, %p: !sym.t<[8, 4, 1, 1], f32>) outs(%y: !sym.t<[8, 4, 1, 1], f32, strides=[4, 1, 4, 4]>) sizes [] grid [d0 = 8, d1 = 4] {
+  %0 = loop.load %g[d0, d1, 0, 0] : !sym.t<[8, 4, 1, 1], f32, strides=[4, 1, 4, 4]>
+  %1 = loop.load %p[d0, d1, 0, 0] : !sym.t<[8, 4, 1, 1], f32>
+  %2 = arith.subf %1, %0 : f32
+  loop.store %2, %y[d0, d1, 0, 0] : !sym.t<[8, 4, 1, 1], f32, strides=[4, 1, 4, 4]>
+  loop.end
+}
+loop.kernel @images(%g: !sym.t<[8, 4, 3, 1], f32, strides=[12, 1, 4, 4]>, %p: !sym.t<[8, 4, 3, 1], f32>) outs(%y: !sym.t<[8, 4, 3, 1], f32, strides=[12, 1, 4, 4]>) sizes [] grid [d0 = 8, d1 = 4, d2 = 3] {
+  %0 = loop.load %g[d0, d1, d2, 0] : !sym.t<[8, 4, 3, 1], f32, strides=[12, 1, 4, 4]>
+  %1 = loop.load %p[d0, d1, d2, 0] : !sym.t<[8, 4, 3, 1], f32>
+  %2 = arith.subf %1, %0 : f32
+  loop.store %2, %y[d0, d1, d2, 0] : !sym.t<[8, 4, 3, 1], f32, strides=[12, 1, 4, 4]>
+  loop.end
+}
 // A row is read whole before it is written.
 loop.kernel @center(%x: !sym.t<[s0, 16], f32>) outs(%y: !sym.t<[s0, 16], f32>) sizes [s0] grid [d0 = s0] {
   %m = loop.for [r0 = 16] reduce [max] {
@@ -91,6 +105,22 @@ func.func @mutation(%x: !sym.t<[64], f32>, %state: !sym.t<[64], f32> {lamella.mu
   %cv = loop.view %c offset [0] : !sym.t<[64], f32> -> !sym.t<[4, 16], f32>
   %1 = aten.copy_(%state, %b) : (!sym.t<[64], f32>, !sym.t<[64], f32>) -> !sym.t<[64], f32>
   %2 = aten.copy_(%state2, %cv) : (!sym.t<[4, 16], f32>, !sym.t<[4, 16], f32>) -> !sym.t<[4, 16], f32>
+  func.return
+}
+
+// Channels last, a window of one point lies as it does contiguous, whatever the strides of its dims of one; a longer one does not.
+// CHECK-LABEL: host.func @windows
+// CHECK: [[P:%\w+]] = host.view %p [0] : !sym.t<[8, 4, 1, 1], f32> -> !sym.t<[8, 4, 1, 1], f32, strides=[4, 1, 4, 4]>
+// CHECK-NEXT: host.launch @points(%g, %p) outs([[P]]) sizes []
+// CHECK-NOT: aten.copy_
+// CHECK: host.launch @images(%h, %q) outs(%c) sizes []
+// CHECK: aten.copy_(%q
+func.func @windows(%g: !sym.t<[8, 4, 1, 1], f32, strides=[4, 1, 4, 4]>, %p: !sym.t<[8, 4, 1, 1], f32> {lamella.mutated}, %h: !sym.t<[8, 4, 3, 1], f32, strides=[12, 1, 4, 4]>, %q: !sym.t<[8, 4, 3, 1], f32> {lamella.mutated}) {
+  %b = loop.launch @points(%g, %p) sizes [] : (!sym.t<[8, 4, 1, 1], f32, strides=[4, 1, 4, 4]>, !sym.t<[8, 4, 1, 1], f32>) -> !sym.t<[8, 4, 1, 1], f32, strides=[4, 1, 4, 4]>
+  %bv = loop.view %b offset [0] : !sym.t<[8, 4, 1, 1], f32, strides=[4, 1, 4, 4]> -> !sym.t<[8, 4, 1, 1], f32>
+  %c = loop.launch @images(%h, %q) sizes [] : (!sym.t<[8, 4, 3, 1], f32, strides=[12, 1, 4, 4]>, !sym.t<[8, 4, 3, 1], f32>) -> !sym.t<[8, 4, 3, 1], f32, strides=[12, 1, 4, 4]>
+  %1 = aten.copy_(%p, %bv) : (!sym.t<[8, 4, 1, 1], f32>, !sym.t<[8, 4, 1, 1], f32>) -> !sym.t<[8, 4, 1, 1], f32>
+  %2 = aten.copy_(%q, %c) : (!sym.t<[8, 4, 3, 1], f32>, !sym.t<[8, 4, 3, 1], f32, strides=[12, 1, 4, 4]>) -> !sym.t<[8, 4, 3, 1], f32>
   func.return
 }
 

@@ -123,3 +123,20 @@ def test_few_launches_are_told() -> None:
     (graph,) = lamella.explain(optimizer.step).graphs
     assert any(line.startswith("30 launches run as one: ") for line in graph.decisions), graph.decisions
     assert len(graph.kernels) == 1 and graph.kernels[0]["launches"] == 30
+
+
+@pytest.mark.parametrize("window", [1, 3])
+def test_gradients_of_another_layout(window: int) -> None:
+    """Weights of convolutions have such from a GPU: what is computed is written to parameters and states at once."""
+    weights = [nn.Parameter(torch.randn(8, 6, window, window)) for _ in range(2)]
+    gradient = torch.randn(8, 6, window, window).to(memory_format=torch.channels_last)
+    weights[1].data.copy_(weights[0].data)
+    for w in weights:
+        w.grad = gradient.clone()
+    eager, compiled = (optim.AdamW([w], lr=0.01, foreach=True) for w in weights)
+    text = str(lamella.explain(compiled.step))
+    eager.step()
+    torch.testing.assert_close(weights[1], weights[0])
+    for state in ("exp_avg", "exp_avg_sq"):
+        torch.testing.assert_close(compiled.state[weights[1]][state], eager.state[weights[0]][state])
+    assert "0 calls into ATen" in text, text
