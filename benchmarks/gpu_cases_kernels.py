@@ -9,6 +9,11 @@ import torch
 import torch.nn.functional as F
 from gpu_cases import GPU, Case, agree, check, compiled, ints, rand
 
+
+def _images(*shape: int, dtype: torch.dtype) -> torch.Tensor:
+    return rand(*shape, dtype=dtype).to(memory_format=torch.channels_last)
+
+
 KERNELS: dict[str, Case] = {
     "add": (lambda x, y: x + y, lambda t: (rand(1000, dtype=t), rand(1000, dtype=t))),
     "gelu": (lambda x: F.gelu(x * 1.5 + 0.5), lambda t: (rand(257, 129, dtype=t),)),
@@ -58,6 +63,18 @@ KERNELS: dict[str, Case] = {
     "sum rows": (lambda x: x.sum(-1), lambda t: (rand(500, 3000, dtype=t),)),
     "sum columns": (lambda x: x.sum(0), lambda t: (rand(3000, 500, dtype=t),)),
     "sum middle": (lambda x: x.sum(1), lambda t: (rand(10, 300, 70, dtype=t),)),
+    "sum of images": (
+        lambda x, y, m: (x.sum((0, 2, 3)), (x * (y > 0)).sum((0, 2, 3)), ((x - m) * x).sum((0, 2, 3))),
+        lambda t: (_images(64, 96, 28, 28, dtype=t), _images(64, 96, 28, 28, dtype=t), rand(64, 1, 1, 1, dtype=t)),
+    ),
+    "var of images": (
+        lambda x, y: (torch.var_mean(x, (0, 2, 3)), torch.var_mean(y, (0, 2, 3))),
+        lambda t: (_images(64, 48, 50, 53, dtype=t), _images(64, 512, 7, 7, dtype=t) + 10),
+    ),
+    "sum columns beside rows": (
+        lambda x, y, m: (((x - m) * y).sum(0), y.sum(0)),
+        lambda t: (rand(12345, 264, dtype=t), rand(12345, 264, dtype=t), rand(12345, 1, dtype=t)),
+    ),
     "max min": (lambda x: (x.amax(-1), x.amin(0), x.max()), lambda t: (rand(100, 300, dtype=t),)),
     "argmax": (lambda x: (x.argmax(-1), x.argmin(0), x.max(-1)), lambda t: (rand(100, 300, dtype=t),)),
     "var std": (lambda x: (x.var(-1), x.std(0), torch.var_mean(x, 1)), lambda t: (rand(100, 300, dtype=t) + 10,)),
