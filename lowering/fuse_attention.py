@@ -10,16 +10,19 @@ of rows, is up to `schedule_attention`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import cast
 
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
+from ..dialects.expr import Dim
 from ..dialects.loop import LoadOp, NestOp, YieldOp, op_symbols
 from .attention_limit import Source
 from .attention_plan import factor_of, most_of, through, weight_of
 from .contraction import contraction_of_nest
+from .fuse_cost import Machine
 from .fuse_graph import Node, tensor_type
 from .fuse_plan import Group
 
@@ -30,15 +33,15 @@ Attentions = dict[Node, frozenset[Node]]
 """For each nest of an attention, all of them."""
 
 
-def attentions(nodes: Sequence[Node], readers: Mapping[SSAValue, set[Node]], on_gpus: bool = True) -> Attentions:
-    """The attentions among nests, each of which has its own; `on_gpus`: also those where weights are rounded before
-    they are divided by their sum.
+def attentions(nodes: Sequence[Node], readers: Mapping[SSAValue, set[Node]], machine: Machine) -> Attentions:
+    """The attentions among nests, each of which has its own; those of a GPU only where sums may be made in parts, as
+    weights are rounded there before they are divided by their sum.
     """
     producer = {r: n for n in nodes for r in n.results}
     found: Attentions = {}
-    for last in (n for n in nodes if n.contraction and (on_gpus or tensor_type(n.results[0]).device == "cpu")):
+    for last in (n for n in nodes if n.contraction and (machine.parts or tensor_type(n.results[0]).device == "cpu")):
         for first, members in _candidates(last, producer, readers):
-            if not any(n in found for n in members) and _is_attention(first, last, members, readers):
+            if not any(n in found for n in members) and _is_attention(first, last, members, readers, machine):
                 found |= dict.fromkeys(members, frozenset(members))
                 break
     return found
@@ -73,7 +76,9 @@ def _candidates(
         yield start, sorted(inside | {m for m in beside if not m.contraction}, key=lambda n: n.number)
 
 
-def _is_attention(first: Node, last: Node, members: Sequence[Node], readers: Mapping[SSAValue, set[Node]]) -> bool:
+def _is_attention(
+    first: Node, last: Node, members: Sequence[Node], readers: Mapping[SSAValue, set[Node]], machine: Machine
+) -> bool:
     """Whether nests are one, of sizes that have tiles."""
     from .fuse_merge import merge_groups
     from .fuse_plan import single
@@ -94,7 +99,7 @@ def _is_attention(first: Node, last: Node, members: Sequence[Node], readers: Map
     for n in members[1:]:
         if n.reduce:
             keys &= {d.extent for d in n.reduce}
-    if not keys:
+    if not keys or (tensor_type(first.results[0]).device == "cpu" and _is_layers(first, last, keys, machine)):
         return False
     group: Group | None = single(first)
     for n in members[1:]:  # what costs most is last: a model has hundreds of pairs of products that are none
@@ -108,6 +113,16 @@ def _is_attention(first: Node, last: Node, members: Sequence[Node], readers: Map
         return False
     scores = [n for n in members if n is not last and set(inner) & set(group.axes[n][: len(n.dims)])]
     return not any(_is_read_outside(n, members, readers) for n in scores)
+
+
+def _is_layers(first: Node, last: Node, keys: Collection[Dim], machine: Machine) -> bool:
+    """Whether products are rather two layers with a norm between them, as the last ones of a model: rows of scores are
+    shorter than what they are made of and what is made of them, and no cache holds keys and values, which each block of
+    rows would put in order anew.
+    """
+    each = math.prod(cast(int, d.extent) for d in first.reduce) + cast(int, last.dims[-1].extent)
+    most = max(cast(int, n) for n in keys)
+    return most < each and 4 * most * each > machine.l2
 
 
 def _is_read_outside(n: Node, members: Sequence[Node], readers: Mapping[SSAValue, set[Node]]) -> bool:

@@ -146,7 +146,7 @@ class _Body:
 
     def group(self) -> Grouper:
         """Decide which nests go together."""
-        attention = attentions(self.real, self.readers, self.machine.parts)
+        attention = attentions(self.real, self.readers, self.machine)
         grouper = Grouper(self.machine, self.hints, self.readers, attention, self.stages)
         position: dict[SSAValue, int] = {r: i for i, o in enumerate(self.ops) for r in o.results}
         real: dict[Operation, Node] = {n.op: n for n in self.real}

@@ -73,3 +73,38 @@ func.func @main(%x: !sym.t<[2, 6, 96, 16], f32>, %w: !sym.t<[96, 16], f32>, %k: 
   %y, %l = aten._scaled_dot_product_flash_attention_for_cpu(%q, %v, %v) : (!sym.t<[2, 6, 96, 16], f32>, !sym.t<[2, 6, 32, 16], f32>, !sym.t<[2, 6, 32, 16], f32>) -> (!sym.t<[2, 6, 96, 16], f32>, !sym.t<[2, 6, 96], f32>)
   func.return %y, %l, %q, %v : !sym.t<[2, 6, 96, 16], f32>, !sym.t<[2, 6, 96], f32>, !sym.t<[2, 6, 96, 16], f32>, !sym.t<[2, 6, 32, 16], f32>
 }
+
+// -----
+
+// Two layers with a norm between them have the same form. Where weights are small they are one kernel, where no cache
+// holds them three.
+
+// CHECK:      loop.kernel @{{.*}} grid [d0 = 96]
+// CHECK-NOT:  loop.kernel
+// CHECK:      func.func @main
+func.func @main(%x: !sym.t<[96, 64], f32>, %u: !sym.t<[64, 128], f32>, %w: !sym.t<[128, 256], f32>) -> !sym.t<[96, 256], f32> {
+  %h = aten.mm(%x, %u) : (!sym.t<[96, 64], f32>, !sym.t<[64, 128], f32>) -> !sym.t<[96, 128], f32>
+  %s = aten.mul.Tensor(%h, %h) : (!sym.t<[96, 128], f32>, !sym.t<[96, 128], f32>) -> !sym.t<[96, 128], f32>
+  %m = aten.sum.dim_IntList(%s, [1], true) : (!sym.t<[96, 128], f32>) -> !sym.t<[96, 1], f32>
+  %r = aten.rsqrt(%m) : (!sym.t<[96, 1], f32>) -> !sym.t<[96, 1], f32>
+  %n = aten.mul.Tensor(%h, %r) : (!sym.t<[96, 128], f32>, !sym.t<[96, 1], f32>) -> !sym.t<[96, 128], f32>
+  %y = aten.mm(%n, %w) : (!sym.t<[96, 128], f32>, !sym.t<[128, 256], f32>) -> !sym.t<[96, 256], f32>
+  func.return %y : !sym.t<[96, 256], f32>
+}
+
+// -----
+
+// CHECK:      loop.kernel @mm
+// CHECK:      loop.kernel @fused_mul_sum_rsqrt
+// CHECK:      loop.kernel @mm
+// CHECK-NOT:  loop.kernel
+// CHECK:      func.func @main
+func.func @main(%x: !sym.t<[96, 1408], f32>, %u: !sym.t<[1408, 512], f32>, %w: !sym.t<[512, 8192], f32>) -> !sym.t<[96, 8192], f32> {
+  %h = aten.mm(%x, %u) : (!sym.t<[96, 1408], f32>, !sym.t<[1408, 512], f32>) -> !sym.t<[96, 512], f32>
+  %s = aten.mul.Tensor(%h, %h) : (!sym.t<[96, 512], f32>, !sym.t<[96, 512], f32>) -> !sym.t<[96, 512], f32>
+  %m = aten.sum.dim_IntList(%s, [1], true) : (!sym.t<[96, 512], f32>) -> !sym.t<[96, 1], f32>
+  %r = aten.rsqrt(%m) : (!sym.t<[96, 1], f32>) -> !sym.t<[96, 1], f32>
+  %n = aten.mul.Tensor(%h, %r) : (!sym.t<[96, 512], f32>, !sym.t<[96, 1], f32>) -> !sym.t<[96, 512], f32>
+  %y = aten.mm(%n, %w) : (!sym.t<[96, 512], f32>, !sym.t<[512, 8192], f32>) -> !sym.t<[96, 8192], f32>
+  func.return %y : !sym.t<[96, 8192], f32>
+}
