@@ -253,7 +253,7 @@ def _in_parts(o: NestOp, machine: Machine, hints: Hints) -> list[Operation]:
     sizes = [hints.size(d.extent) for d in o.reduce]
     k = next((i for i, n in enumerate(sizes) if n >= 8), max(range(len(sizes)), key=lambda i: sizes[i]))
     if columns and machine.rows:
-        cuts = _cuts(sizes, least, 2 * machine.threads // -(-results // COLUMNS))
+        cuts = _cuts(sizes, least, max(1, 2 * machine.threads // -(-results // COLUMNS)))
         return in_parts(o, cuts) if cuts else [o]
     inside = max(1, points // max(1, sizes[k]))
     rows = max(1, CHUNK // (inside * (min(results, CHUNK) if columns else 1)))

@@ -85,3 +85,17 @@ func.func @main(%x: !sym.t<[64, 14, 14, 1024], f32>) -> !sym.t<[1024], f32> {
   } : !sym.t<[1024], f32> loc("aten.sum"("model.py":1:1))
   func.return %0 : !sym.t<[1024], f32>
 }
+
+// -----
+
+// Of very many channels no image is cut.
+
+// CHECK:      outs(%y0: !sym.t<[8, 50304], f32>)
+// CHECK:        loop.for [r0 = d0 : d0 + 1, r1 = 1024] reduce [add]
+func.func @main(%x: !sym.t<[8, 1024, 50304], f32>) -> !sym.t<[50304], f32> {
+  %0 = loop.nest [d0 = 50304] reduce [r0 = 8, r1 = 1024] combine [add] {
+    %a = loop.load %x[r0, r1, d0] : !sym.t<[8, 1024, 50304], f32>
+    loop.yield %a : f32
+  } : !sym.t<[50304], f32> loc("aten.sum"("model.py":1:1))
+  func.return %0 : !sym.t<[50304], f32>
+}
