@@ -8,6 +8,7 @@ side by side; where one buffer is the transpose of another, a tile has both dims
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import cast
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
@@ -19,7 +20,7 @@ from ..dialects.loop import ForOp, KernelOp, LoadOp, LoopDim, ScanOp, body_ops
 from ..dialects.tensor import TensorType, itemsize
 from .fuse_cost import Hints
 from .gpu_target import GpuTarget
-from .schedule_access import accesses, buffer_of, stride, type_of
+from .schedule_access import Access, accesses, buffer_of, stride, type_of
 from .tile_extent import at_most
 from .tile_held import HELD, WASTE, Chunks, chunks
 from .tile_rows import ROWS
@@ -27,8 +28,7 @@ from .tile_shape import KernelShape
 from .tile_variants import VARIANTS, Variant
 from .tt_forms import HELD as HELD_SIZES
 from .tt_forms import MULTIPLE
-from .tt_loops import STAGES as STAGES_ATTR
-from .tt_loops import UNROLL
+from .tt_loops import STAGES, UNROLL
 
 THREAD = 16
 """Bytes that a thread moves with one instruction."""
@@ -64,9 +64,10 @@ COLUMN_POINTS = 1024
 """Points of these columns that it has at hand at least."""
 
 AHEAD = 16 << 10
-"""Bytes of columns that it has asked for at most before it comes to them, in STAGES - 1 turns of its loop."""
+"""Bytes of columns that it has asked for at most before it comes to them."""
 
-STAGES = 4
+TURNS = 3
+"""Turns of its loop that these are for, at most."""
 
 COLUMN_EACH = 32
 """Elements of columns for a thread, where it has registers for them."""
@@ -382,18 +383,19 @@ class Tiling(KernelShape):
         return max((sum(itemsize(type_of(a).dtype) for a in found) for found in columns), default=0)
 
     def _read_ahead(self) -> None:
-        """Have loops over columns ask for what later turns read, unless a turn may read what another one has written,
-        or where to read.
+        """Have loops over columns ask for what later turns read, unless that is where the kernel writes, or is told by
+        what a turn reads.
         """
-        for o in self.loops:
-            found = accesses(body_ops(o.body))
-            tiles = self.tiles | self.loop_tiles[o]
-            turn = sum(
-                itemsize(type_of(a).dtype) * math.prod(tiles.get(s.name, 1) for e in a.index for s in expr.symbols(e))
-                for a in found
-            )
-            if turn <= AHEAD and all(isinstance(a, LoadOp) and not a.indices for a in found):
-                o.attributes[STAGES_ATTR] = IntegerAttr(min(1 + AHEAD // max(turn, 1), STAGES), i64)
+        written = {buffer_of(a) for a in self.found if not isinstance(a, LoadOp)}
+        for chain in self._chains():
+            o, tiles = chain[-1][0], dict(self.tiles)
+            for loop, _ in chain:
+                tiles |= self.loop_tiles[loop]
+            found = accesses(o.body.block.ops)
+            turn = sum(itemsize(type_of(a).dtype) * _points(a, tiles) for a in found)
+            plain = all(isinstance(a, LoadOp) and not a.indices and buffer_of(a) not in written for a in found)
+            if plain and turn <= AHEAD:
+                o.attributes[STAGES] = IntegerAttr(1 + min(AHEAD // max(turn, 1), TURNS), i64)
 
     # The result
 
@@ -414,6 +416,11 @@ class Tiling(KernelShape):
         if self.registers is not None:
             self.kernel.attributes["registers"] = IntegerAttr(self.registers, i64)
         self.kernel.attributes["stages"] = IntegerAttr(3, i64)
+
+
+def _points(a: Access, tiles: Mapping[str, int]) -> int:
+    """Elements that an access touches at a time."""
+    return math.prod(tiles.get(name, 1) for name in {s.name for e in a.index for s in expr.symbols(e)})
 
 
 def _set(op: Operation, tiles: dict[str, int]) -> None:

@@ -20,7 +20,7 @@ builtin.module {
 
 // -----
 
-// What a loop writes, or reads at places that it has read, is not asked for before.
+// What is read at places that have been read is not asked for before.
 builtin.module {
   func.func @main(%i: !sym.t<[4096], i64, device=cuda:0>, %x: !sym.t<[4096, 8192], f32, device=cuda:0>) -> !sym.t<[8192], f32, device=cuda:0> {
     %0 = loop.nest [d0 = 8192] reduce [r0 = 4096] combine [add] {
@@ -32,6 +32,37 @@ builtin.module {
   }
 }
 // CHECK: loop.for [r0 = {{.*}}] reduce [add] attributes {tile = {{{[^}]*}}}} {
+
+// -----
+
+// Nor is what the kernel writes: the loop that reads it waits for all threads.
+builtin.module {
+  loop.kernel @centered(%x: !sym.t<[4096, 1024], f32, device=cuda:0>) outs(%y: !sym.t<[4096, 1024], f32, device=cuda:0>, %z: !sym.t<[1024], f32, device=cuda:0>) sizes [] grid [d0 = 1024] {
+    %m = loop.for [r0 = 4096] reduce [add] {
+      %0 = loop.load %x[r0, d0] : !sym.t<[4096, 1024], f32, device=cuda:0>
+      loop.yield %0 : f32
+    } : f32
+    loop.for [d1 = 4096] {
+      %1 = loop.load %x[d1, d0] : !sym.t<[4096, 1024], f32, device=cuda:0>
+      %2 = arith.subf %1, %m : f32
+      loop.store %2, %y[d1, d0] : !sym.t<[4096, 1024], f32, device=cuda:0>
+      loop.yield
+    }
+    %n = loop.for [r0 = 4096] reduce [max] {
+      %3 = loop.load %y[4095 - r0, d0] : !sym.t<[4096, 1024], f32, device=cuda:0>
+      loop.yield %3 : f32
+    } : f32
+    loop.store %n, %z[d0] : !sym.t<[1024], f32, device=cuda:0>
+    loop.end
+  }
+  func.func @main(%x: !sym.t<[4096, 1024], f32, device=cuda:0>) -> (!sym.t<[4096, 1024], f32, device=cuda:0>, !sym.t<[1024], f32, device=cuda:0>) {
+    %y, %z = loop.launch @centered(%x) sizes [] : (!sym.t<[4096, 1024], f32, device=cuda:0>) -> (!sym.t<[4096, 1024], f32, device=cuda:0>, !sym.t<[1024], f32, device=cuda:0>)
+    func.return %y, %z : !sym.t<[4096, 1024], f32, device=cuda:0>, !sym.t<[1024], f32, device=cuda:0>
+  }
+}
+// CHECK: loop.for [r0 = 4096] reduce [add] attributes {tile = {{{[^}]*}}}, stages = 4 : i64} {
+// CHECK: loop.for [d1 = 4096] attributes {tile = {{{[^}]*}}}} {
+// CHECK: loop.for [r0 = 4096] reduce [max] attributes {tile = {{{[^}]*}}}} {
 
 // -----
 

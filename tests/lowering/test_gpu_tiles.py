@@ -15,9 +15,10 @@ from typing import cast
 
 import pytest
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr
+from xdsl.ir import Attribute, Operation
 
 from lamella import driver
-from lamella.dialects.loop_kernel import KernelOp
+from lamella.dialects.loop_kernel import ForOp, KernelOp
 from lamella.lowering.gpu_target import GpuTarget
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -40,13 +41,21 @@ def tiles(kernels: ModuleType, name: str, dtype: str, target: GpuTarget) -> Iter
     module = kernels.on_gpu(f, kernels.arguments(shapes, kernels.DTYPES[dtype], "meta"))
     driver.run_passes(module, kernels.passes(target).removesuffix(",kernel-to-tt"), verify=False)
     for kernel in (o for o in module.walk() if isinstance(o, KernelOp)):
-        warps = cast(IntegerAttr, kernel.attributes["warps"]).value.data
-        found = [o.attributes["tile"] for o in kernel.walk() if "tile" in o.attributes]
-        sizes = (
-            ", ".join(f"{d} {cast(IntegerAttr, n).value.data}" for d, n in t.data.items())
-            for t in cast(list[DictionaryAttr], found)
-        )
+        warps = number(kernel.attributes["warps"])
+        sizes = (shown(o) for o in kernel.walk() if "tile" in o.attributes)
         yield f"{name} {dtype}: {warps} warps; {'; '.join(sizes)}"
+
+
+def shown(op: Operation) -> str:
+    """The tile of a kernel or a loop, and how many turns of the loop are under way where it says so."""
+    text = ", ".join(f"{d} {number(n)}" for d, n in cast(DictionaryAttr, op.attributes["tile"]).data.items())
+    return text + (
+        f" x {number(op.attributes['stages'])}" if isinstance(op, ForOp) and "stages" in op.attributes else ""
+    )
+
+
+def number(a: Attribute) -> int:
+    return cast(IntegerAttr, a).value.data
 
 
 def test_tiles(kernels: ModuleType, golden: Callable[[str, str], None]) -> None:
