@@ -22,7 +22,7 @@ import torch
 from ..lowering.origins import Call
 from .cuda_arguments import Arguments
 from .cuda_recorder import Recorder, recorder_of
-from .cuda_recording import Recording, Results, Unrecordable, is_result, record
+from .cuda_recording import Recording, Results, Unrecordable, is_result, is_shared, record
 
 log = logging.getLogger("lamella")
 
@@ -57,8 +57,9 @@ COPIED = 1.5e11
 """Bytes of results that it may copy for each second that the GPU takes for a call: that takes a tenth of it."""
 
 KEPT = 1 << 20
-"""Bytes that its forward may keep for a backward, or a backward its gradients, for each launch: these stay taken, where
-else a backward frees what was kept, and gradients come to lie there. No more may what is recorded of them take in all.
+"""Bytes that its forward may keep for a backward, or a backward its gradients, for each launch, with memory of its own:
+these stay taken, where else a backward frees what was kept, and gradients come to lie there. With more, or more in all,
+recordings share memory, in which a backward spends what was kept.
 """
 
 IDLE = 16
@@ -130,6 +131,8 @@ class _Sizes:
     """Calls that the GPU has waited for, but whose inputs moved."""
     strangers: int = 0
     """Calls with inputs unlike those of any recording of the same layer."""
+    keeps: bool = False
+    """Whether a recording would keep much that is free after a part of a step else."""
     largest: int = 0
     """Bytes of the largest result so far."""
     reason: str = ""
@@ -160,6 +163,8 @@ class GraphedCall:
         """Kernels and calls in a call of it."""
         self.sizes: dict[Hashable, _Sizes] = {}
         self.given_up = False
+        self.shares = arguments.asked
+        """Whether its recordings share memory, as those that are asked for do."""
         self.uploads = frozenset(arguments.uploads)
 
     def __getstate__(self) -> tuple[Any, ...]:
@@ -187,10 +192,10 @@ class GraphedCall:
                 results = recording.run(inputs)
                 inputs.clear()
                 return results
-        if self.arguments.asked and known.calls <= APART and not known.reason:
+        if self.shares and known.calls <= APART and not known.reason:
             with recorder.apart():
                 return known.noted(self.graph(inputs))
-        if self.arguments.asked or known.recordings or known.reason:
+        if self.shares or known.recordings or known.reason:
             return known.noted(self.graph(inputs))
         return self._watched(recorder, known, inputs)
 
@@ -217,6 +222,7 @@ class GraphedCall:
         """A call as it is, where nobody has asked for recordings: does the GPU wait for it?"""
         if known.calls <= 2:  # what is loaded at the first calls takes time, too
             return known.noted(self.graph(inputs))
+        spends = self._spends(inputs)
         began, start = recorder.moment(), time.perf_counter()
         results = known.noted(self.graph(inputs))
         last, known.last = known.last, (time.perf_counter() - start, began, recorder.moment())
@@ -225,12 +231,23 @@ class GraphedCall:
             known.span = min(known.span, recorder.seconds(began, ended))
             known.late += launching >= SHARE * known.span
         known.watched += 1
-        if known.watched == 1 and self._keeps(known, results) > KEPT * self.launches:
-            what = "its gradients" if self.arguments.kind == "backward" else "what its backward gets"
-            self._give_up(known, f"{what} would stay taken, where else the memory is free for a part of the step")
+        if known.watched == 1:
+            known.keeps = self._keeps(known, results) > KEPT * self.launches
+        if spends or (known.keeps and known.late >= WATCHED):
+            self._share()
         elif known.watched > 4 * WATCHED and known.late < WATCHED:
             known.begin_again()
         return results
+
+    def _share(self) -> None:
+        """From now on recordings are made as where they are asked for: memory that one keeps is spent by another."""
+        self.shares = True
+        self.sizes = {}
+
+    def _spends(self, inputs: Sequence[Any]) -> bool:
+        """Whether it is a backward whose forward keeps something in memory that recordings share."""
+        backward = self.arguments.kind == "backward"
+        return backward and any(is_shared(t) for t in inputs if isinstance(t, torch.Tensor))
 
     def _keeps(self, known: _Sizes, results: Sequence[Any]) -> int:
         """Bytes that a forward has made for its backward, or a backward for its gradients."""
@@ -255,7 +272,7 @@ class GraphedCall:
         for recording in known.recordings:
             if recording.matches(inputs):
                 recording.used, recording.times = known.calls, recording.times + 1
-                if self.arguments.asked and recorder.sharing.is_loose(recording.times):
+                if self.shares and recorder.sharing.is_loose(recording.times):
                     recorder.renew()
                     break
                 if self._settles(recorder, recording) and (found := recording.results_among(inputs)):
@@ -296,7 +313,7 @@ class GraphedCall:
     def _settles(self, recorder: Recorder, recording: Recording) -> bool:
         """Whether its copies of inputs are to be looked at."""
         times = recording.times
-        if not self.arguments.asked or times < SETTLED:
+        if not self.shares or times < SETTLED:
             return False
         if times == SETTLED:
             recorder.tidy()
@@ -304,7 +321,7 @@ class GraphedCall:
 
     def _places(self, inputs: Sequence[Any], addresses: Collection[int]) -> set[int]:
         """Inputs that lie where they do for this layer each time: its parameters, and what another recording gives."""
-        given = {i for i in addresses if is_result(inputs[i])} if self.arguments.asked else set[int]()
+        given = {i for i in addresses if is_result(inputs[i])} if self.shares else set[int]()
         return given.union(i for i in self.arguments.parameters if i in addresses)
 
     def _is_data(self, places: set[int]) -> bool:
@@ -313,7 +330,7 @@ class GraphedCall:
         """
         if self.arguments.kind == "backward" and places <= {*self.arguments.parameters}:
             return False
-        return self.arguments.asked and bool(places)
+        return self.shares and bool(places)
 
     def _unless_held(self, known: _Sizes, recording: Recording) -> Recording | None:
         if not recording.held():
@@ -351,14 +368,15 @@ class GraphedCall:
                 for i in nearest:
                     fixed.pop(i, None)
         moving = _bytes(inputs, self._addresses(inputs).keys() - fixed.keys())
-        if not self.arguments.asked:
+        if not self.shares:
             if known.late < WATCHED or moving <= MOVED * self.launches:
                 return known.late >= WATCHED
             known.waited += 1
             if known.waited > WATCHED * (1 + (self.arguments.kind != "inference")):
                 self._give_up(known, f"inputs of {moving} bytes are other tensors each time")
             return False
-        if len(known.recordings) >= (LAYERS if places else MOST) or moving > WORTH * self.launches:
+        most = WORTH if self.arguments.asked else MOVED
+        if len(known.recordings) >= (LAYERS if places else MOST) or moving > most * self.launches:
             return False
         backward, few = self.arguments.kind == "backward", 2 * moving <= _bytes(inputs, self._addresses(inputs))
         if self._is_data(places) and (few or not backward):
@@ -377,25 +395,30 @@ class GraphedCall:
         if copied := set(self.arguments.written) - fixed.keys():
             raise Unrecordable(f"input {min(copied)}, which it writes, is another tensor each time")
         kind = self.arguments.kind
+        if not self.shares and self._spends(inputs):
+            self._share()
+            return None
         if not self.arguments.asked and not recorder.roomy():
             raise Unrecordable("little of the GPU's memory is free")
-        gives = kind != "inference" or self.arguments.asked
+        gives = kind != "inference" or self.shares
         lent = None if known.held >= 2 or not gives else 0 if kind == "backward" else LENT
         if lent is not None and known.largest < lent:
             lent = None  # with nothing to give, it needs no memory of its own
-        alone = known.alone or (not self.arguments.asked and bool(self.arguments.kept or lent is not None))
+        alone = known.alone or (not self.shares and bool(self.arguments.kept or lent is not None))
         known.alone = False
-        kept, asked, backward = frozenset(self.arguments.kept), self.arguments.asked, kind == "backward"
-        policy = Results(kept, lent, apart=lent == 0, alone=alone, asked=asked, backward=backward)
-        if asked:
+        kept, backward = frozenset(self.arguments.kept), kind == "backward"
+        ends = self.arguments.asked and not backward
+        policy = Results(kept, lent, apart=lent == 0, alone=alone, shares=self.shares, backward=backward, ends=ends)
+        if self.shares:
             recorder.tidy()
         run: Any = self.graph
         if self.uploads:
             run = run.main()  # numbers lie where it reads them
         recording = record(recorder, run, inputs, fixed, policy, self.arguments.uploads)
-        if not self.arguments.asked:
+        if not self.shares:
             if kind != "inference" and recording.taken > KEPT * self.launches:
-                raise Unrecordable("its memory would stay taken, where else it is free for other parts of the step")
+                self._share()
+                return None
             copied = [recording.results[i] for i in recording.copied]
             if self.launches < LAUNCHES + len(copied):
                 raise Unrecordable("its results would be copied, which takes as long as it saves")

@@ -39,6 +39,11 @@ def is_result(t: torch.Tensor) -> bool:
     return any(not recording.retired for recording in _results.get(_address(t), ()))
 
 
+def is_shared(t: torch.Tensor) -> bool:
+    """Whether that is memory which recordings share."""
+    return any(recording.pool is not None for recording in _results.get(_address(t), ()))
+
+
 def _source(t: Any) -> Recording | None:
     """The recording that has given a tensor."""
     address, storage = _address(t), t.untyped_storage()._cdata
@@ -55,16 +60,17 @@ class Results:
     that have memory of their own; others are copied. `apart`: copies stand for what shares memory, too. `alone`: no
     memory is shared with other recordings.
 
-    Where recordings are `asked` for, what is lent is read no more once the program begins a new step, unless it is a
-    gradient; and the memory of what a forward has kept for a backward is free for what is recorded from then on.
+    Where recordings share (`shares`), the memory of what a forward has kept for a backward is free for what is recorded
+    from then on. With `ends` what is lent is read no more once the program begins a new step.
     """
 
     kept: frozenset[int] = frozenset()
     lent: int | None = None
     apart: bool = False
     alone: bool = False
-    asked: bool = False
+    shares: bool = False
     backward: bool = False
+    ends: bool = False
 
 
 def _nothing() -> None:
@@ -242,12 +248,12 @@ def record(
     # no input is read where this recording may have other things: those that have been spent before lie there
     alone = policy.alone or any(sharing.is_spent(_address(t), givers.get(i)) for i, t in there.items())
     before = [] if alone else [*sharing.spent]
-    spent = _spent(inputs, givers, sharing) if policy.asked and policy.backward and not alone else {}
+    spent = _spent(inputs, givers, sharing) if policy.shares and policy.backward and not alone else {}
     given = [static.get(i, value) for i, value in enumerate(inputs)]
     owners = [StorageWeakRef(t.untyped_storage()) for t in there.values()]
     del tensors, moving, there
     counted_inputs = _leave(inputs, spent, sharing)
-    replay, results, taken = recorder.record(graph, given, alone, policy.asked)
+    replay, results, taken = recorder.record(graph, given, alone, policy.shares)
     if any(isinstance(t, torch.Tensor) and not recorder.reads(t) for t in results):
         raise Unrecordable("a result is in the CPU's memory")
     # something else may lie now where a storage was that is gone
@@ -273,7 +279,7 @@ def record(
         taken=taken,
         sources=sources,
         stated=len(sources),
-        ends=policy.asked and not policy.backward,
+        ends=policy.ends,
         passed=passed,
         spent=counted_inputs,
         pool=None if alone else recorder.keeper,

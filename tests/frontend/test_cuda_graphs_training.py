@@ -90,35 +90,37 @@ def test_training_that_nobody_asked_for() -> None:
 
 @pytest.mark.parametrize(("most", "gradients"), [(6, False), (5, True)])
 def test_memory_that_would_stay_taken(monkeypatch: pytest.MonkeyPatch, most: int, gradients: bool) -> None:
-    """What keeps much for its launches, or gives large gradients, is recorded where somebody has asked for it only."""
+    """What keeps much for its launches, or gives large gradients, shares memory as if somebody had asked for it, and a
+    backward does that reads such memory; where there is room, and the GPU waits.
+    """
     monkeypatch.setattr(cuda_graphs, "KEPT", most)  # of nine launches: the forward keeps 60 bytes, gradients have 48
-    for asked in (False, True):
-        step, x = Training(asked), torch.randn(5, 4)
-        for _ in range(2 * WATCHED + 2):
+    monkeypatch.setattr(cuda_graphs, "MOVED", 1)  # so that the 60 are not copied
+    for room, waits in ((True, True), (False, True), (True, False)):
+        step, x = Training(asked=False), torch.randn(5, 4)
+        for call in (step.forward, step.backward):
+            call.fake.room, call.fake.waits = room, waits
+        for _ in range(4 * WATCHED):
             step.w.grad = None
             step(x).backward()
             torch.testing.assert_close(step.w.grad, step.wanted(x))
-        assert step.forward.given_up is not asked and bool(step.replayed[0]) is asked
-        assert step.backward.given_up is (gradients and not asked)
-        if not asked:
-            said = " would stay taken, where else the memory is free for a part of the step"
-            (known,) = step.forward.sizes.values()
-            assert known.reason == "what its backward gets" + said
-            (known,) = step.backward.sizes.values()
-            assert known.reason == ("its gradients" + said if gradients else "")
+        assert (step.replayed[0] > 0) is (room and waits)
+        assert step.forward.shares is waits and step.forward.fake.owned == 0
+        assert step.forward.given_up is not room
+        assert step.backward.shares is (waits and (room or gradients))
+        assert (step.replayed[1] > 0) is (room and waits)
+        assert step.backward.fake.owned == 0
 
 
 def test_all_memory_that_would_stay_taken() -> None:
     """What a recording has besides its results counts, too, which is known once it is made."""
     step, x = Training(asked=False), torch.randn(5, 4)
     step.backward.fake.taken = 10 * cuda_graphs.KEPT  # of nine launches
-    for _ in range(3 * WATCHED):
+    for _ in range(4 * WATCHED):
         step.w.grad = None
         step(x).backward()
         torch.testing.assert_close(step.w.grad, step.wanted(x))
-    (known,) = step.backward.sizes.values()
-    assert step.backward.fake.recorded == 1 and not step.backward.fake.replayed and not known.recordings
-    assert known.reason == "its memory would stay taken, where else it is free for other parts of the step"
+    assert step.backward.shares and not step.forward.shares
+    assert step.backward.fake.recorded > step.backward.fake.owned == 1 and step.backward.fake.replayed
     assert step.forward.fake.replayed
 
 
