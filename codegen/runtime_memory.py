@@ -122,6 +122,8 @@ define i32 @lamella_view(ptr %h, i64 %offset, i64 %nd, ptr %sizes, ptr %strides,
 ; Lets go of everything that both pools hold.
 define void @lamella_recycle_clear() {
   store i64 0, ptr @in_use_most
+  store i64 0, ptr @given_most
+  store i64 0, ptr @ahead
   br label %each
 each:
   %i = phi i64 [ 0, %0 ], [ %i1, %one ]

@@ -2,10 +2,15 @@
 
 An output lies on a storage of the pool only when the count of that storage says that nobody else holds it. Before new
 memory is taken, what is idle goes as far as there would otherwise be much more than was ever in use at once, with what
-programs say that they hold beside the pool: keeping memory must not raise the peak. Where the pool grows, which is not
-so in call after call, it stays under 15/16 of that: torch takes memory between programs (a gradient that is made
-contiguous) of which nobody tells the pool. A storage that somebody has asked for as a Python object, or refers to
-weakly, is not used again (who has such a reference may tell storages apart by it): once nobody else holds it, it goes.
+programs say that they hold beside the pool: keeping memory must not raise the peak.
+
+Torch takes memory between programs of which nobody tells the pool before the next one begins: large arguments that are
+there for a call (the gradient of a loss that is computed elsewhere, or one that is made contiguous). As much as the
+most of these is left free until such a program begins, if it is no more than an eighth (to take it anew in each step
+would take longer than small programs). Where the pool grows, which is not so in call after call, it stays under 15/16.
+
+A storage that somebody has asked for as a Python object, or refers to weakly, is not used again (who has such a
+reference may tell storages apart by it): once nobody else holds it, it goes.
 """
 
 TEXT = r"""
@@ -13,6 +18,8 @@ TEXT = r"""
 @outputs_next = private global i64 0
 @outputs_bytes = private global i64 0
 @in_use_most = private global i64 0                       ; bytes in use at once, at most: of the pool, and beside it
+@given_most = private global i64 0                        ; bytes of such arguments of a program, at most
+@ahead = private global i64 0                             ; of these, what torch may yet take
 @least = private global i64 1048576                       ; smaller outputs are not recycled
 @most = private global i64 536870912                      ; nor kept beyond this in all
 
@@ -134,8 +141,15 @@ bound:
   store i64 %most, ptr @in_use_most
   %more_0 = lshr i64 %most, 5
   %less_0 = lshr i64 %most, 4
-  %loose = add i64 %most, %more_0
-  %tight = sub i64 %most, %less_0
+  %ahead = load i64, ptr @ahead
+  %little = lshr i64 %most, 3
+  %is_little = icmp sle i64 %ahead, %little
+  %free = select i1 %is_little, i64 %ahead, i64 0
+  %loose_0 = add i64 %most, %more_0
+  %loose = sub i64 %loose_0, %free
+  %tight_0 = sub i64 %most, %less_0
+  %tighter = icmp slt i64 %tight_0, %loose
+  %tight = select i1 %tighter, i64 %tight_0, i64 %loose
   %begins = icmp eq i64 %bytes, 0
   %allowed = select i1 %begins, i64 %loose, i64 %tight
   %oldest = load i64, ptr @outputs_next
@@ -200,6 +214,21 @@ yes:
   ret i64 0
 no:
   ret i64 %bytes
+}
+
+; A program begins. It is about to hold an arena of `arena` bytes, and, not of the pool, `beside` bytes and `given` ones
+; of arguments that are there for the call.
+define void @lamella_begin(i64 %beside, i64 %given, i64 %arena) {
+  %most_0 = load i64, ptr @given_most
+  %grown = icmp sgt i64 %given, %most_0
+  %most = select i1 %grown, i64 %given, i64 %most_0
+  store i64 %most, ptr @given_most
+  %here = icmp sgt i64 %given, 0
+  %free = select i1 %here, i64 0, i64 %most
+  store i64 %free, ptr @ahead
+  %all = add i64 %beside, %given
+  call void @lamella_room(i64 %all, i64 %arena)
+  ret void
 }
 
 ; A program is about to hold an arena of `arena` bytes, and `beside` bytes that are not of the pool.

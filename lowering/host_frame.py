@@ -46,6 +46,7 @@ EXTERNALS: dict[str, str] = {
     "lamella_drop_object": "vp",
     "lamella_empty": "ilppillpp",
     "lamella_empty_over": "iplppillpp",
+    "lamella_begin": "vlll",
     "lamella_room": "vll",
     "lamella_not_recycled": "lpl",
     "lamella_arena": "ilpp",

@@ -234,13 +234,13 @@ class HostLowering(HostTensors):
         beside = self.program.attributes.get(host.BESIDE)
         known = beside.value.data if isinstance(beside, IntegerAttr) else 0
         given = self._given_for_the_call()
-        if known or given or not isinstance(arena, int) or arena >= RECYCLED:
+        if known or given or _is_large(arena) or any(_is_recycled(op) for op in self.program.body.block.ops):
             frame, b = self.frame, self.frame.b
-            held: SSAValue = b.constant(known, i64)
+            held: SSAValue = b.constant(0, i64)
             for buffer, bytes in given:
                 assert buffer.data is not None
                 held = b.add(held, frame.get("lamella_not_recycled", buffer.data, frame.number(bytes)))
-            frame.call("lamella_room", held, frame.number(arena))
+            frame.call("lamella_begin", b.constant(known, i64), held, frame.number(arena))
 
     def _given_for_the_call(self) -> list[tuple[Buffer, Dim]]:
         """Large arguments that are there for the call, as gradients are: what the program holds at its beginning counts
@@ -250,7 +250,7 @@ class HostLowering(HostTensors):
         for value in passed(self.program.body.block):
             type = cast(TensorType, value.type)
             bytes = storage_bytes(type)
-            if type.device == "cpu" and not (isinstance(bytes, int) and bytes < RECYCLED) and self.frame.knows(bytes):
+            if type.device == "cpu" and _is_large(bytes) and self.frame.knows(bytes):
                 found.append((self.buffers[value], bytes))
         return found
 
@@ -354,6 +354,15 @@ class HostLowering(HostTensors):
 
     def _call(self, op: AtenOp) -> None:
         lower_call(self, op)
+
+
+def _is_large(bytes: Dim) -> bool:
+    return not isinstance(bytes, int) or bytes >= RECYCLED
+
+
+def _is_recycled(op: Operation) -> bool:
+    """Whether it makes a result that the pool may keep."""
+    return isinstance(op, host.EmptyOp) and op.res.type.device == "cpu" and _is_large(storage_bytes(op.res.type))
 
 
 def _is_view(value: SSAValue) -> bool:

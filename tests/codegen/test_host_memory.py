@@ -53,6 +53,38 @@ def twice() -> NativeGraph:
     return native(module, CpuTarget.host())
 
 
+@pytest.fixture(scope="module")
+def given() -> NativeGraph:
+    """What takes an argument that is there for the call alone."""
+    module = parse_module(
+        """
+        loop.kernel @first(%g: !sym.t<[s0], f32>) outs(%y: !sym.t<[1], f32>) sizes [s0] grid [d0 = 1] {
+          %0 = loop.load %g[d0] : !sym.t<[s0], f32>
+          loop.store %0, %y[d0] : !sym.t<[1], f32>
+          loop.end
+        }
+        func.func @main(%g: !sym.t<[s0], f32> {lamella.passed}) -> !sym.t<[1], f32> {
+          %y = loop.launch @first(%g) sizes [s0] : (!sym.t<[s0], f32>) -> !sym.t<[1], f32>
+          func.return %y : !sym.t<[1], f32>
+        }
+        """
+    )
+    run_passes(module, "bufferize,kernel-to-llvm,host-to-llvm")
+    return native(module, CpuTarget.host())
+
+
+@pytest.mark.parametrize(("n", "kept"), [(0, 16), (1, 15), (4, 16)])
+def test_room_for_what_torch_gives(twice: NativeGraph, given: NativeGraph, n: int, kept: int) -> None:
+    """Memory of the size of an argument that torch makes for another call is left to it, if it is little."""
+    if n:
+        assert given([torch.full((n * N,), 3.0)])[0].tolist() == [3.0]
+    held = [twice([torch.zeros(N)]) for _ in range(16)]
+    assert recycled_bytes() == 16 * 4 * N
+    del held
+    twice([torch.zeros(N)])
+    assert recycled_bytes() == kept * 4 * N
+
+
 def test_free_memory_is_used_again(twice: NativeGraph) -> None:
     x = torch.randn(N)
     (y,) = twice([x])
