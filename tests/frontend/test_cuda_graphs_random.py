@@ -106,7 +106,7 @@ def same(a: Tensor | None, b: Tensor | None) -> None:
 def test_random_programs(seed: int, asked: bool, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     """By default results may be kept whatever the program says of its steps."""
     rng = random.Random(seed)
-    monkeypatch.setattr(cuda_graphs, "KEPT", 0)
+    monkeypatch.setattr(cuda_graphs, "KEPT", rng.choice([0, 16, 200]))  # all, some or few share memory
     monkeypatch.setattr(cuda_graphs, "LENT", rng.choice([0, cuda_graphs.LENT]))
     monkeypatch.setattr(cudagraph_trees.MarkStepBox, "mark_step_counter", 0)
     recorder.sharing.patience = rng.choice([2, 3, 5, 9])
