@@ -1,4 +1,4 @@
-"""`mode="max-autotune"` on one GPU: what is chosen for the products of small models, and what that brings.
+"""`mode="max-autotune-no-cudagraphs"` on one GPU: what is chosen for the products of small models, and what that brings.
 
     python benchmarks/gpu_autotune.py
 
@@ -62,7 +62,7 @@ def run(name: str, make: Callable[[], nn.Module], shape: tuple[int, ...]) -> str
     reference = model.double()(x.double())
     model.bfloat16()
     row = [f"{name:16} eager {microseconds_eager:.1f} us, error {error([eager], [reference]):.1e}"]
-    for mode in ("default", "max-autotune", "max-autotune"):
+    for mode in ("default", *["max-autotune-no-cudagraphs"] * 2):
         torch._dynamo.reset()
         compiled: Any = lamella.compile(model, mode=mode)
         start = time.perf_counter()

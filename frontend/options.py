@@ -14,7 +14,7 @@ from ..dialects.user_error import LamellaError
 from ..lowering.options import Options
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-"""torch.compile's modes: `reduce-overhead` asks for `cuda_graphs`, `max-autotune` for `autotune`."""
+"""torch.compile's modes: `reduce-overhead` asks for `cuda_graphs`, `max-autotune` for `autotune`, too, as with Inductor."""
 
 CHOICES = {
     "numerics": ("fast", "eager"),
@@ -47,7 +47,7 @@ def parse_options(options: Any = None, mode: str | None = None) -> Options:
     known = {f.name: f for f in fields(Options)}
     hints = get_type_hints(Options)
     given: dict[str, Any] = dict(options or {})
-    if mode == "reduce-overhead":
+    if mode in ("reduce-overhead", "max-autotune"):
         given.setdefault("cuda_graphs", True)
     if mode is not None and mode.startswith("max-autotune"):
         given.setdefault("autotune", True)

@@ -65,7 +65,12 @@ def test_what_is_no_program(take: Any) -> None:
 
 def test_options_have_defaults() -> None:
     assert parse_options() == parse_options({}) == parse_options(None, "default")
-    assert parse_options(None, "max-autotune").autotune and parse_options(None, "max-autotune-no-cudagraphs").autotune
+    for mode, asked, tuned in [
+        ("reduce-overhead", True, False),
+        ("max-autotune", True, True),
+        ("max-autotune-no-cudagraphs", None, True),
+    ]:
+        assert (parse_options(None, mode).cuda_graphs, parse_options(None, mode).autotune) == (asked, tuned)
     assert not parse_options({"autotune": False}, "max-autotune").autotune
     assert parse_options({"numerics": "eager"}).numerics == "eager"
     assert parse_options({"activation_memory_budget": 1}) == parse_options({"activation_memory_budget": 1.0})
