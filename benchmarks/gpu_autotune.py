@@ -1,4 +1,4 @@
-"""`mode="max-autotune-no-cudagraphs"` on one GPU: what is chosen for the products of small models, and what that brings.
+"""`mode="max-autotune-no-cudagraphs"` on one GPU: what it chooses for products of small models, what that brings.
 
     python benchmarks/gpu_autotune.py
 

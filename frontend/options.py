@@ -14,7 +14,7 @@ from ..dialects.user_error import LamellaError
 from ..lowering.options import Options
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-"""torch.compile's modes: `reduce-overhead` asks for `cuda_graphs`, `max-autotune` for `autotune`, too, as with Inductor."""
+"""torch.compile's modes: `reduce-overhead` asks for `cuda_graphs`, `max-autotune` for `autotune` as well."""
 
 CHOICES = {
     "numerics": ("fast", "eager"),
