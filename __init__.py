@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 __all__ = ["capture", "compile", "explain", "lower", "register_pattern", "release_memory"]
 
 _HOMES = {"capture": ".frontend.capture", "register_pattern": ".frontend.patterns"}
+
+
+if "torch.compiler._cache" in sys.modules:  # `torch.compiler.load_cache_artifacts` takes what it knows
+    importlib.import_module(".codegen.cache_artifacts", __name__).register()
 
 
 def __getattr__(name: str) -> Any:

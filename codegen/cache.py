@@ -10,6 +10,7 @@ dropping what was used longest ago.
 import hashlib
 import os
 import re
+import sys
 import threading
 import time
 import uuid
@@ -85,12 +86,23 @@ class Cache:
 
     def get(self, kind: str, key: str) -> bytes | None:
         """The bytes put under (kind, key), None where there are none that are whole."""
-        data = self._read(self._path(kind, key)) if self.limit else None
+        data = self.peek(kind, key)
         if data is None:
             self._misses += 1
         else:
             self._hits += 1
+            self._note(kind, key)
         return data
+
+    def peek(self, kind: str, key: str) -> bytes | None:
+        """The same, which nobody counts as used."""
+        return self._read(self._path(kind, key)) if self.limit else None
+
+    def _note(self, kind: str, key: str) -> None:
+        if "torch.compiler._cache" in sys.modules:  # else nobody can ask for it
+            from .cache_artifacts import note
+
+            note(self, kind, key)
 
     def put(self, kind: str, key: str, data: bytes) -> None:
         """Keeps `data`. Never raises for the disk's sake."""
@@ -110,6 +122,7 @@ class Cache:
             with suppress(OSError):
                 temporary.unlink()
             return
+        self._note(kind, key)
         # On average one sweep per sixteenth of the limit that is written, by whichever processes write it. What is
         # written says when: random numbers are the program's.
         if int.from_bytes(digest[:8], "big") / 2**64 * self.limit < 16 * len(data):

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from lamella import driver
-from lamella.codegen.cache import Cache
+from lamella.codegen.cache import Cache, default_cache
+from lamella.codegen.cache_artifacts import LamellaCacheArtifact
 from lamella.lowering.pipeline_text import parse_passes
 
 COMPILE = """
@@ -174,6 +175,56 @@ def test_autograd_cache(processes: Processes) -> None:
     if len(os.sched_getaffinity(0)) > 1:
         assert processes.run(TRAIN, OMP_NUM_THREADS="2")[0] == "2"
     assert processes.run(TRAIN)[0] == "0"
+
+
+SAVE = """
+    import torch
+    import lamella
+
+    data, info = torch.compiler.save_cache_artifacts()
+    open({path!r}, "wb").write(data)
+"""
+LOAD = """
+    import torch
+    import lamella
+
+    print(len(torch.compiler.load_cache_artifacts(open({path!r}, "rb").read()).lamella_artifacts) > 0)
+"""
+INFER = """
+    import torch
+    from torch._dynamo.utils import counters
+
+    def program(x):
+        return torch.softmax(x * 2, -1)
+
+    with torch.no_grad():
+        x = torch.randn(3, 8)
+        torch.testing.assert_close(torch.compile(program, backend="lamella")(x), program(x))
+    print(1 - counters["lamella"]["traces reused"])
+"""
+
+
+@pytest.mark.parametrize(("program", "made"), [(TRAIN, 2), (INFER, 1)], ids=["training", "inference"])
+def test_artifacts_that_torch_saves(processes: Processes, tmp_path: Path, program: str, made: int) -> None:
+    """What one process has compiled is saved, and loaded by one with empty caches, which compiles nothing."""
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    lines = "\n" * LOAD.count("\n")  # a function that has moved is traced again
+    assert processes.run(lines + program + SAVE.format(path=first))[0] == f"{made}"
+    other = Processes(tmp_path / "other")
+    assert other.run(LOAD.format(path=first) + program)[0] == "True\n0"
+    assert other.run(lines + program + SAVE.format(path=second))[0] == "0"
+    third = Processes(tmp_path / "third")  # what was only read is saved, too
+    assert third.run(LOAD.format(path=second) + program)[0] == "True\n0"
+
+
+def test_artifacts_that_are_none_or_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAMELLA_CACHE_DIR", str(tmp_path / "cache"))
+    with pytest.warns(RuntimeWarning, match="'../../x' is no entry of its cache"):
+        LamellaCacheArtifact("../../x", b"1").populate_cache()
+    LamellaCacheArtifact("obj/abc", Cache(tmp_path / "empty", 1 << 20)).populate_cache()
+    assert not list(tmp_path.rglob("*"))
+    LamellaCacheArtifact("obj/abc", b"1").populate_cache()
+    assert default_cache().get("obj", "abc") == b"1"
 
 
 SETTINGS = """
