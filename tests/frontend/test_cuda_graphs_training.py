@@ -98,7 +98,7 @@ def test_memory_that_would_stay_taken(monkeypatch: pytest.MonkeyPatch, most: int
     for room, waits in ((True, True), (False, True), (True, False)):
         step, x = Training(asked=False), torch.randn(5, 4)
         for call in (step.forward, step.backward):
-            call.fake.room, call.fake.waits = room, waits
+            call.fake.room, call.fake.waits, call.fake.longer = room, waits, 0.5
         for _ in range(4 * WATCHED):
             step.w.grad = None
             step(x).backward()
@@ -108,7 +108,8 @@ def test_memory_that_would_stay_taken(monkeypatch: pytest.MonkeyPatch, most: int
         assert step.forward.given_up is not room
         assert step.backward.shares is (waits and (room or gradients))
         assert (step.replayed[1] > 0) is (room and waits)
-        assert step.backward.fake.owned == 0
+        # one with few gradients may be recorded before its forward is, if what it reads lies where it lay before
+        assert step.backward.fake.owned <= (not gradients)
 
 
 def test_all_memory_that_would_stay_taken() -> None:
