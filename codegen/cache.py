@@ -95,7 +95,7 @@ class Cache:
         return data
 
     def peek(self, kind: str, key: str) -> bytes | None:
-        """The same, which nobody counts as used."""
+        """The same, neither counted nor noted for who saves what this process has used."""
         return self._read(self._path(kind, key)) if self.limit else None
 
     def _note(self, kind: str, key: str) -> None:

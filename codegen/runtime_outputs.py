@@ -227,7 +227,14 @@ define void @lamella_begin(i64 %beside, i64 %given, i64 %arena) {
   %free = select i1 %here, i64 0, i64 %most
   store i64 %free, ptr @ahead
   %all = add i64 %beside, %given
+  %taken = add i64 %all, %arena
+  %asked = add i64 %taken, %free
+  %any = icmp ne i64 %asked, 0
+  br i1 %any, label %room, label %done
+room:
   call void @lamella_room(i64 %all, i64 %arena)
+  br label %done
+done:
   ret void
 }
 

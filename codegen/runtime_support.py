@@ -44,15 +44,8 @@ SYMBOLS = (
     *("lamella_wrap", "lamella_drop", "lamella_drop_object", "lamella_tuple", "lamella_view", "lamella_slot"),
     *("lamella_grad_off", "lamella_grad_restore", "lamella_one_thread", "lamella_threads_restore", "lamella_scalar"),
     *("lamella_disagree", "lamella_release", "lamella_retake", "lamella_detached"),
-    *("lamella_recycle_limits", "lamella_recycle_clear", "lamella_recycle_bytes", "lamella_room"),
-    *(
-        "lamella_begin",
-        "lamella_no_memory",
-        "lamella_not_recycled",
-        "lamella_together",
-        "lamella_unobserved",
-        "lamella_cuda_tensors",
-    ),
+    *("lamella_recycle_limits", "lamella_recycle_clear", "lamella_recycle_bytes", "lamella_room", "lamella_begin"),
+    *("lamella_no_memory", "lamella_not_recycled", "lamella_together", "lamella_unobserved", "lamella_cuda_tensors"),
 )
 
 

@@ -236,11 +236,11 @@ class HostLowering(HostTensors):
         given = self._given_for_the_call()
         if known or given or _is_large(arena) or any(_is_recycled(op) for op in self.program.body.block.ops):
             frame, b = self.frame, self.frame.b
-            held: SSAValue = b.constant(0, i64)
+            others: SSAValue = b.constant(0, i64)
             for buffer, bytes in given:
                 assert buffer.data is not None
-                held = b.add(held, frame.get("lamella_not_recycled", buffer.data, frame.number(bytes)))
-            frame.call("lamella_begin", b.constant(known, i64), held, frame.number(arena))
+                others = b.add(others, frame.get("lamella_not_recycled", buffer.data, frame.number(bytes)))
+            frame.call("lamella_begin", b.constant(known, i64), others, frame.number(arena))
 
     def _given_for_the_call(self) -> list[tuple[Buffer, Dim]]:
         """Large arguments that are there for the call, as gradients are: what the program holds at its beginning counts
