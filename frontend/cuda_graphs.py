@@ -53,6 +53,11 @@ MOVED = 1 << 18
 launch: that takes a few hundredths of the time of launches.
 """
 
+SHARED = 1 << 20
+"""Bytes of inputs that one which shares memory may: only the first of a step's copy such, where others read what those
+before them give. That takes an eighth of the time of launches.
+"""
+
 COPIED = 1.5e11
 """Bytes of results that it may copy for each second that the GPU takes for a call: that takes a tenth of it."""
 
@@ -145,7 +150,7 @@ class _Sizes:
 
     def begin_again(self) -> None:
         """Looks at calls again, after a rest."""
-        self.watched, self.late, self.span, self.last = 0, 0, math.inf, None
+        self.watched, self.late, self.waited, self.span, self.last = 0, 0, 0, math.inf, None
         self.rest, self.rests = self.rests, min(2 * self.rests, RESTS[1])
 
 
@@ -373,9 +378,9 @@ class GraphedCall:
                 return known.late >= WATCHED
             known.waited += 1
             if known.waited > WATCHED * (1 + (self.arguments.kind != "inference")):
-                self._give_up(known, f"inputs of {moving} bytes are other tensors each time")
+                known.begin_again()  # what gives them may be recorded by then
             return False
-        most = WORTH if self.arguments.asked else MOVED
+        most = WORTH if self.arguments.asked else SHARED
         if len(known.recordings) >= (LAYERS if places else MOST) or moving > most * self.launches:
             return False
         backward, few = self.arguments.kind == "backward", 2 * moving <= _bytes(inputs, self._addresses(inputs))
@@ -384,7 +389,7 @@ class GraphedCall:
         if backward and known.calls < 3:
             return False
         # a backward that would copy most has what a forward keeps that may yet be recorded
-        return few or (known.calls > TRIES and not known.recordings)
+        return few or (self.arguments.asked and known.calls > TRIES and not known.recordings)
 
     def _addresses(self, inputs: Sequence[Any]) -> dict[int, int]:
         tensors = {i: v for i, v in enumerate(inputs) if isinstance(v, torch.Tensor) and i not in self.uploads}
