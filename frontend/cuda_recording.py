@@ -134,6 +134,8 @@ class Recording:
         self.size = max(self.taken, sum(storage.nbytes() for storage, _ in self.given().values()))
         """Bytes of memory that it has."""
         self.lease = lease_of(self, self.pool, self.given())
+        self.given_anew = [i for i in range(len(self.results)) if i not in self.passed and i not in self.copied]
+        """Results that are given as they are, each time as another tensor: it is counted who has one."""
 
     def given(self) -> Counted:
         """The memory of all results that are given as they are."""
@@ -180,7 +182,7 @@ class Recording:
         """Whether somebody has a result of another recording where this one may write, beside its inputs."""
         if self.spent and (keeps_graph() or more_in(self.spent)):
             return True
-        return any(guest.held() for guest in self.guests)
+        return any(guest.held() for guest in self.guests if guest.may_be_held())
 
     def lent_held(self) -> bool:
         """Whether one of these is the program's, which it may still read."""
@@ -215,7 +217,9 @@ class Recording:
             results[i] = of
         for i in self.copied:
             results[i] = results[i].clone()
-        return [t.detach() for t in results]
+        for i in self.given_anew:
+            results[i] = results[i].detach()
+        return results
 
 
 def record(
