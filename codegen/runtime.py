@@ -81,7 +81,7 @@ class _MethodDef(ctypes.Structure):
 _METH_NOARGS, _METH_FASTCALL = 0x4, 0x80
 
 
-def _builtin(address: int, flags: int, self: Sequence[Any]) -> Callable[..., Any]:
+def builtin(address: int, self: Sequence[Any], flags: int = _METH_FASTCALL) -> Callable[..., Any]:
     """Native code as a builtin function, which holds `self`: what it needs lives as long as it does."""
     method = _MethodDef(b"lamella", address, flags, None)
     prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
@@ -95,7 +95,7 @@ def load_main(code: bytes, meta: Metadata) -> Callable[..., tuple[Any, ...]]:
     imports, records = gpu_imports(meta.kernels) if meta.on_gpu else (None, ())
     loaded = load_object(code, [MAIN], imports)
     objects = [_object(spec) for spec in meta.objects]
-    return _builtin(loaded[MAIN], _METH_FASTCALL, (explainer(meta.arguments), *objects, loaded, records))
+    return builtin(loaded[MAIN], (explainer(meta.arguments), *objects, loaded, records))
 
 
 def _uploading(main: Callable[..., tuple[Any, ...]], meta: Metadata) -> Callable[..., tuple[Any, ...]]:
@@ -115,7 +115,7 @@ def _uploading(main: Callable[..., tuple[Any, ...]], meta: Metadata) -> Callable
 def unobserved() -> Callable[[], bool]:
     """Whether nothing in this thread looks at what operators do: no dispatch mode is on, and torch traces nothing."""
     support = load_support()
-    return _builtin(support["lamella_unobserved"], _METH_NOARGS, (support,))
+    return builtin(support["lamella_unobserved"], (support,), _METH_NOARGS)
 
 
 def gpu_imports(kernels: Sequence[GpuKernel]) -> tuple[Mapping[str, int], Sequence[Any]]:

@@ -4,7 +4,8 @@ process.
 They hold what is the same for all graphs, as LLVM IR that is compiled once per process (and kept in the cache on
 disk): taking the arguments (`runtime_arguments`) and giving them back (`runtime_leave`), memory (`runtime_memory`,
 `runtime_arenas`, `runtime_outputs`, `runtime_passed`), calls and results (`runtime_results`), kernels that run as one
-(`runtime_together`). All but the last run under the GIL.
+(`runtime_together`), and whether a recorded graph may be replayed (`runtime_replays`). All but kernels run under the
+GIL.
 
 Where torch keeps a tensor inside its Python object, the dispatch keys and the storage inside a tensor and the
 reference count inside a storage is found by looking (`find_layout`), not assumed.
@@ -27,6 +28,7 @@ from . import (
     runtime_memory,
     runtime_outputs,
     runtime_passed,
+    runtime_replays,
     runtime_results,
     runtime_together,
 )
@@ -46,6 +48,7 @@ SYMBOLS = (
     *("lamella_disagree", "lamella_release", "lamella_retake", "lamella_detached"),
     *("lamella_recycle_limits", "lamella_recycle_clear", "lamella_recycle_bytes", "lamella_room", "lamella_begin"),
     *("lamella_no_memory", "lamella_not_recycled", "lamella_together", "lamella_unobserved", "lamella_cuda_tensors"),
+    *("lamella_same_places", "lamella_more_owners"),
 )
 
 
@@ -199,7 +202,7 @@ is not known is neither recycled nor counted as in use.
 def support_text(layout: Layout) -> str:
     """The LLVM IR of all functions."""
     memory = (runtime_memory, runtime_arenas, runtime_outputs, runtime_passed)
-    parts = (runtime_arguments, runtime_leave, *memory, runtime_results, runtime_together)
+    parts = (runtime_arguments, runtime_leave, *memory, runtime_results, runtime_together, runtime_replays)
     text = "\n".join((DECLARATIONS, *(part.TEXT for part in parts)))
     for name, value in {
         "HANDLE": layout.handle,

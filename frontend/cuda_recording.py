@@ -18,9 +18,10 @@ from weakref import WeakSet
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from ..codegen.runtime_replays import same_places, table
 from .cuda_recorder import Recorder, Run
 from .cuda_sharing import Guest, Sharing, lies_in
-from .cuda_steps import Counted, are_held, lease_of, leave, more_in, step, take_back, tensors_in
+from .cuda_steps import Counted, lease_of, leave, step, take_back, tensors_in
 from .donated import keeps_graph
 
 _torch: Any = torch
@@ -110,8 +111,6 @@ class Recording:
     """How many calls had them."""
     ends: bool = False
     """Whether what is lent is read no more once the program begins a new step."""
-    out: bool = False
-    """Whether somebody may have a result that was given as it is."""
     given_in: int = 0
     """The step in which these were given."""
     passed: Mapping[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
@@ -120,8 +119,8 @@ class Recording:
     """
     missed: int = 0
     """Calls of which it was not replayed as somebody had a result of another one where it writes."""
-    spent: list[tuple[Any, int]] = field(default_factory=list[tuple[Any, int]])
-    """Storages of inputs where this one may write, and how many tensors lie there while nobody else has one."""
+    spent: Counted = field(default_factory=Counted)
+    """The memory of inputs where this one may write."""
     guests: list[Guest] = field(default_factory=list["Guest"])
     """Results of other recordings that lie where this one may write."""
 
@@ -134,18 +133,19 @@ class Recording:
         self.size = max(self.taken, sum(storage.nbytes() for storage, _ in self.given().values()))
         """Bytes of memory that it has."""
         self.lease = lease_of(self, self.pool, self.given())
+        self.places = table(self.fixed.items())
         self.given_anew = [i for i in range(len(self.results)) if i not in self.passed and i not in self.copied]
         """Results that are given as they are, each time as another tensor: it is counted who has one."""
 
     def given(self) -> Counted:
         """The memory of all results that are given as they are."""
-        return {**self.kept, **self.lent}
+        return Counted({**self.kept, **self.lent})
 
     def retire(self) -> None:
         """Leave all memory."""
         self.retired = True
         self.replay, self.results, self.buffers, self.numbers = _nothing, [], {}, {}
-        self.kept, self.lent, self.guests, self.spent = {}, {}, [], []
+        self.kept, self.lent, self.guests, self.spent = Counted(), Counted(), [], Counted()
         self.pool = None
         leave(self.lease)
 
@@ -153,12 +153,9 @@ class Recording:
         """Whether it is retired, or something that has given it an input is gone: that will not lie there again."""
         return self.retired or len(self.sources) < self.stated
 
-    def matches(self, inputs: Sequence[Any]) -> bool:
+    def matches(self, inputs: list[Any]) -> bool:
         """Whether all inputs are where they were that are read there."""
-        for i, address in self.fixed.items():
-            if inputs[i].data_ptr() != address:
-                return False
-        return not self.retired
+        return not self.retired and same_places()(inputs, self.places)
 
     def moved(self, inputs: Sequence[Any]) -> list[int]:
         """Inputs that are not where they were."""
@@ -170,23 +167,22 @@ class Recording:
 
     def held(self) -> bool:
         """Whether somebody still has a result that was given as it is."""
-        self.out = self.out and (are_held(self.kept) or self.lent_held())
-        return self.out
+        self.lease.out = self.lease.out and (self.kept.are_held() or self.lent_held())
+        return self.lease.out
 
     def held_at(self, places: Collection[int]) -> bool:
         """Whether it is one of those that lie there."""
-        given = ((address, c) for counted in (self.kept, self.lent) for address, c in counted.items())
-        return more_in(c for address, c in given if address in places)
+        return self.kept.are_held(places) or self.lent.are_held(places)
 
     def crowded(self) -> bool:
         """Whether somebody has a result of another recording where this one may write, beside its inputs."""
-        if self.spent and (keeps_graph() or more_in(self.spent)):
+        if self.spent and (keeps_graph() or self.spent.are_held()):
             return True
-        return any(guest.held() for guest in self.guests if guest.may_be_held())
+        return any(guest.held() for guest in self.guests if guest.lease.out)
 
     def lent_held(self) -> bool:
         """Whether one of these is the program's, which it may still read."""
-        if not are_held(self.lent):
+        if not self.lent.are_held():
             return False
         if not self.ends or step() <= self.given_in:
             return True
@@ -199,7 +195,7 @@ class Recording:
         new = self.lease.instead(self.results, address, storage)
         self.lease.owners[address] = None, self.lease.owners[address][1]
         self.lease.spent.add(address)
-        self.kept = {**self.kept, address: new}
+        self.kept = Counted({**self.kept, address: new})
         return new
 
     def run(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
@@ -207,7 +203,7 @@ class Recording:
             _torch._foreach_copy_(list(self.buffers.values()), [inputs[i] for i in self.buffers])
         for i, buffer in self.numbers.items():
             buffer.fill_(inputs[i].item())  # the GPU is not waited for, as a copy of the CPU's memory would
-        self.out, self.given_in = True, step()
+        self.lease.out, self.given_in = True, step()
         self.replay()
         results = [*self.results]
         for i, (which, into) in self.passed.items():
@@ -278,8 +274,8 @@ def record(
     ]
     recording = Recording(
         *(recorder, replay, results, fixed, buffers, numbers, copied),
-        kept=dict(c for i, c in counted.items() if i in policy.kept),
-        lent=dict(c for i, c in counted.items() if i not in policy.kept),
+        kept=Counted(c for i, c in counted.items() if i in policy.kept),
+        lent=Counted(c for i, c in counted.items() if i not in policy.kept),
         taken=taken,
         sources=sources,
         stated=len(sources),
@@ -319,8 +315,8 @@ def _spent(inputs: Sequence[Any], givers: Mapping[int, Recording], sharing: Shar
     return found
 
 
-def _leave(inputs: list[Any], spent: Mapping[int, Recording], sharing: Sharing) -> list[tuple[Any, int]]:
-    """Have tensors that keep nothing stand for inputs that are spent; where these lie, and how many tensors do."""
+def _leave(inputs: list[Any], spent: Mapping[int, Recording], sharing: Sharing) -> Counted:
+    """Have tensors that keep nothing stand for inputs that are spent; the memory of these."""
     counted: dict[int, tuple[Any, int]] = {}
     instead: dict[int, torch.Tensor] = {}
     places: defaultdict[Recording, set[int]] = defaultdict(set)
@@ -337,7 +333,7 @@ def _leave(inputs: list[Any], spent: Mapping[int, Recording], sharing: Sharing) 
                 instead[id(t)] = empty.set_(storage, t.storage_offset(), t.shape, t.stride())
             inputs[i] = instead[id(t)]
     sharing.spent += [Guest(giver, where) for giver, where in places.items()]
-    return [*counted.values()]
+    return Counted(counted)
 
 
 def _copied(results: Sequence[Any], inputs: set[int], policy: Results) -> frozenset[int]:

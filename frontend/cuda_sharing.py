@@ -44,11 +44,6 @@ class Guest:
         recording = self.recording()
         return (recording is None or recording.retired) and not self._left()
 
-    def may_be_held(self) -> bool:
-        """Whether it is to be asked if somebody has one of them: there are many guests, at each replay."""
-        recording = self.recording()
-        return recording is None or recording.out or recording.retired
-
     def held(self) -> bool:
         """Whether somebody has one of them: the recording may be gone, what it has given is not."""
         recording = self.recording()

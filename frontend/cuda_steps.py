@@ -8,18 +8,33 @@ them loses their memory, and whoever reads it gets an error. That is torch's own
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 from weakref import finalize
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from ..codegen.runtime_replays import more_owners, table
+
 _c: Any = torch._C
 
-Counted = Mapping[int, tuple[Any, int]]
-"""Storages by where they lie, and how many tensors lie there while nobody has one."""
+
+class Counted(dict[int, tuple[Any, int]]):
+    """Storages by where they lie, and how many tensors lie there while nobody has one; not changed once made."""
+
+    @cached_property
+    def table(self) -> bytes:
+        return table((storage._cdata, n) for storage, n in self.values())
+
+    def are_held(self, places: Collection[int] | None = None) -> bool:
+        """Whether more tensors lie in one of these storages (in these places) than there were."""
+        if places is None:
+            return bool(self) and more_owners()(self.table)
+        return Counted({address: c for address, c in self.items() if address in places}).are_held()
+
 
 OVER: Final = (
     "this result of a recorded CUDA graph has been overwritten: it is of a step before the last call of "
@@ -41,6 +56,8 @@ class Lease:
     """Keeps shared memory that no storage keeps."""
     given: dict[int, StorageWeakRef]
     """The storages of results that may be read, by where they lie."""
+    out: bool = False
+    """Whether somebody may have one."""
     owners: dict[int, tuple[Any, list[int]]] = field(default_factory=dict[int, tuple[Any, list[int]]])
     """The storages that keep what others have, and which results lie there, by where that is."""
     spent: set[int] = field(default_factory=set[int])
@@ -82,6 +99,7 @@ def left() -> list[Lease]:
 
 def leave(lease: Lease) -> None:
     """Note that a recording is gone."""
+    lease.out = True
     if lease not in _left:
         _left.append(lease)
 
@@ -104,20 +122,7 @@ def take_back(results: list[torch.Tensor], lent: Counted, lease: Lease, forbid: 
         if tensors_in(storage) > n:
             now[address] = lease.instead(results, address, storage)
             forbid(storage, OVER)
-    return now
-
-
-def are_held(storages: Counted) -> bool:
-    return more_in(storages.values())
-
-
-def more_in(counted: Iterable[tuple[Any, int]]) -> bool:
-    """Whether more tensors lie in one of these storages than there were."""
-    tensors = _c._storage_Use_Count
-    for storage, n in counted:  # noqa: SIM110 - a loop takes less time, at each replay
-        if tensors(storage._cdata) > n:
-            return True
-    return False
+    return Counted(now)
 
 
 def tensors_in(storage: Any) -> int:
