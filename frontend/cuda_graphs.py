@@ -14,6 +14,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -154,6 +155,7 @@ class _Sizes:
         self.rest, self.rests = self.rests, min(2 * self.rests, RESTS[1])
 
 
+_nothing = nullcontext()
 _lock = threading.Lock()
 """Held while a replay and its copies are put into the stream: recordings share memory."""
 
@@ -190,7 +192,7 @@ class GraphedCall:
         recorder = self.recorder()
         if not recorder.ready():
             return self.graph(inputs)
-        with _lock, torch.no_grad():
+        with _lock, torch.no_grad() if torch.is_grad_enabled() else _nothing:
             recording = self._recording(recorder, known, inputs)
             if recording is not None:
                 recorder.order()
@@ -271,7 +273,7 @@ class GraphedCall:
         if known.failures != recorder.failures:
             known.failures = recorder.failures
             known.recordings.clear()
-        if (count := len(known.recordings)) > 1:
+        if (count := len(known.recordings)) > 1 and not known.calls % IDLE:
             since = known.calls - IDLE * count
             known.recordings = [r for r in known.recordings if r.used >= since or not (r.kept or r.lent)]
         for recording in known.recordings:

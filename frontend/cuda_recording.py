@@ -214,7 +214,7 @@ class Recording:
         for i in self.copied:
             results[i] = results[i].clone()
         for i in self.given_anew:
-            results[i] = results[i].detach()
+            results[i] = results[i].data  # in less time than `detach`, which asks the dispatcher
         return results
 
 
