@@ -46,12 +46,17 @@ SHARE = 0.6
 has other work they take twice as long.
 """
 
-RESTS = 32, 1024
+RARE = 100
+"""Of how much of the time from one call to the next launches take one part at least, where the GPU is idle before and
+after them: so it waits for Python, and for launches as well.
+"""
+
+RESTS = 16, 1024
 """Calls until a graph that the GPU did not wait for is watched again, at first and at most: twice as many each time."""
 
-MOVED = 1 << 18
+MOVED = 1 << 19
 """Bytes of inputs, which need memory besides, that a recording which nobody has asked for may copy in a call, for each
-launch: that takes a few hundredths of the time of launches.
+launch: that takes a twentieth of the time of launches. As much as gradients that an optimizer is given.
 """
 
 SHARED = 1 << 20
@@ -119,6 +124,10 @@ class _Sizes:
     """Calls that have been looked at."""
     late: int = 0
     """Those of them that the GPU has waited for."""
+    idle: int = 0
+    """Those before and after which it had nothing to do."""
+    begun: float = -math.inf
+    """When the last one began, in seconds."""
     span: float = math.inf
     """The fewest seconds that the GPU has taken for one of them."""
     last: tuple[float, Any, Any] | None = None
@@ -144,6 +153,14 @@ class _Sizes:
     reason: str = ""
     """Why nothing is recorded."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether the GPU waits for these calls."""
+        return max(self.late, self.idle) >= WATCHED
+
+    def note_idle(self, idle: bool) -> None:
+        self.idle += idle
+
     def noted(self, results: Sequence[Any]) -> Sequence[Any]:
         """The results of a call as it is."""
         self.largest = max([self.largest, *(r.nbytes for r in results if isinstance(r, torch.Tensor))])
@@ -151,7 +168,7 @@ class _Sizes:
 
     def begin_again(self) -> None:
         """Looks at calls again, after a rest."""
-        self.watched, self.late, self.waited, self.span, self.last = 0, 0, 0, math.inf, None
+        self.watched, self.late, self.idle, self.waited, self.span, self.last = 0, 0, 0, 0, math.inf, None
         self.rest, self.rests = self.rests, min(2 * self.rests, RESTS[1])
 
 
@@ -192,6 +209,9 @@ class GraphedCall:
         recorder = self.recorder()
         if not recorder.ready():
             return self.graph(inputs)
+        if (tell := recorder.tell_next) is not None:
+            recorder.tell_next = None
+            tell(recorder.idle())
         with _lock, torch.no_grad() if torch.is_grad_enabled() else _nothing:
             recording = self._recording(recorder, known, inputs)
             if recording is not None:
@@ -230,9 +250,14 @@ class GraphedCall:
         if known.calls <= 2:  # what is loaded at the first calls takes time, too
             return known.noted(self.graph(inputs))
         spends = self._spends(inputs)
+        # a program that waits for results, which are copied, finds it idle at each call
+        idle = (self.arguments.kind != "inference" or not known.largest) and recorder.idle()
         began, start = recorder.moment(), time.perf_counter()
         results = known.noted(self.graph(inputs))
-        last, known.last = known.last, (time.perf_counter() - start, began, recorder.moment())
+        launched = time.perf_counter() - start
+        if idle and RARE * launched >= start - known.begun:
+            recorder.tell_next = known.note_idle
+        last, known.last, known.begun = known.last, (launched, began, recorder.moment()), start
         if last is not None and recorder.past(last[2]):  # else launches are more than a call ahead
             launching, began, ended = last
             known.span = min(known.span, recorder.seconds(began, ended))
@@ -240,9 +265,9 @@ class GraphedCall:
         known.watched += 1
         if known.watched == 1:
             known.keeps = self._keeps(known, results) > KEPT * self.launches
-        if spends or (known.keeps and known.late >= WATCHED):
+        if spends or (known.keeps and known.waits):
             self._share()
-        elif known.watched > 4 * WATCHED and known.late < WATCHED:
+        elif known.watched > 4 * WATCHED and not known.waits:
             known.begin_again()
         return results
 
@@ -376,8 +401,8 @@ class GraphedCall:
                     fixed.pop(i, None)
         moving = _bytes(inputs, self._addresses(inputs).keys() - fixed.keys())
         if not self.shares:
-            if known.late < WATCHED or moving <= MOVED * self.launches:
-                return known.late >= WATCHED
+            if not known.waits or moving <= MOVED * self.launches:
+                return known.waits
             known.waited += 1
             if known.waited > WATCHED * (1 + (self.arguments.kind != "inference")):
                 known.begin_again()  # what gives them may be recorded by then

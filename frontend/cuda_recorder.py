@@ -26,6 +26,9 @@ _c: Any = torch._C
 class Recorder(Protocol):
     """Records what graphs launch on one GPU."""
 
+    tell_next: Callable[[bool], None] | None
+    """What the next call, of any graph, is to tell whether it finds the GPU idle."""
+
     def record(
         self, run: Run, inputs: list[Any], own: bool, asked: bool
     ) -> tuple[Callable[[], None], Sequence[Any], int]:
@@ -84,6 +87,10 @@ class Recorder(Protocol):
         """Whether the GPU has come to it."""
         ...
 
+    def idle(self) -> bool:
+        """Whether it has done all that it was given on the stream that is current."""
+        ...
+
     def seconds(self, began: Any, ended: Any) -> float:
         """How long it was from one moment to another, both of which are past."""
         ...
@@ -114,6 +121,7 @@ class CudaRecorder:
         self.sharing = Sharing()
         self.last: int | None = None
         """The stream of the last replay."""
+        self.tell_next: Callable[[bool], None] | None = None
         self.failures = 0
         self.lasting = False
         """Whether workspaces of cuBLAS stay."""
@@ -228,6 +236,9 @@ class CudaRecorder:
 
     def past(self, moment: Any) -> bool:
         return moment.query()
+
+    def idle(self) -> bool:
+        return torch.cuda.current_stream(self.device).query()
 
     def seconds(self, began: Any, ended: Any) -> float:
         return began.elapsed_time(ended) / 1e3

@@ -44,6 +44,9 @@ class Recorder:
         self.owned = 0
         self.capturing = False
         self.waits = self.room = True
+        self.idles = False
+        """Whether the GPU has nothing to do when it is asked."""
+        self.tell_next: Callable[[bool], None] | None = None
         self.longer = 1.0
         """How many times as long as its launches the GPU takes for a call."""
         self.taken = 0
@@ -147,6 +150,9 @@ class Recorder:
 
     def moment(self) -> float:
         return time.perf_counter()
+
+    def idle(self) -> bool:
+        return self.idles
 
     def past(self, moment: float) -> bool:
         return self.waits

@@ -164,6 +164,17 @@ def test_what_did_not_pay_is_watched_again(busy: bool) -> None:
     assert call.fake.recorded == 1
 
 
+def test_results_that_a_program_waits_for() -> None:
+    """It finds the GPU idle at each call, which tells nothing where results would be copied."""
+    for writes in (False, True):
+        call, w = graph_of(lambda v: (v[0].mul_(2),)[1:] if writes else (v[0] + 1,), asked=False), torch.ones(5)  # noqa: B023
+        call.fake.longer, call.fake.idles = 100.0, True
+        for _ in range(2 * WATCHED):
+            call([w])
+        assert (call.fake.recorded == 1) is writes
+        assert float(w[0]) == (2 ** (2 * WATCHED) if writes else 1)
+
+
 def test_large_results() -> None:
     """They are copied where that takes little of what a call does; that may be so later."""
     pause, w, calls = 0.0, torch.randn(1 << 17), 0

@@ -88,6 +88,20 @@ def test_training_that_nobody_asked_for() -> None:
     assert step.forward.given_up and not step.backward.given_up
 
 
+@pytest.mark.parametrize(("often", "idle"), [(True, True), (True, False), (False, True)])
+def test_training_that_waits_for_python(often: bool, idle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU that has nothing to do before and after a call waits for launches, too, if these are no rare thing."""
+    monkeypatch.setattr(cuda_graphs, "RARE", math.inf if often else 0)
+    step, x = Training(asked=False), torch.randn(5, 4)
+    step.backward.fake = step.forward.fake
+    step.forward.fake.longer, step.forward.fake.idles = 100.0, idle  # launches take one part of a hundred
+    for _ in range(4 * WATCHED):
+        step.w.grad = None
+        step(x).backward()
+        torch.testing.assert_close(step.w.grad, step.wanted(x))
+    assert (step.forward.fake.replayed > 0) is (often and idle)
+
+
 @pytest.mark.parametrize(("most", "gradients"), [(6, False), (5, True)])
 def test_memory_that_would_stay_taken(monkeypatch: pytest.MonkeyPatch, most: int, gradients: bool) -> None:
     """What keeps much for its launches, or gives large gradients, shares memory as if somebody had asked for it, and a
