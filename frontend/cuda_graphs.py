@@ -312,6 +312,7 @@ class GraphedCall:
                     known.recordings.remove(recording)
                     break
                 return self._unless_held(known, recording)
+        recording = None  # what is given up has gone before another one is made
         known.recordings = [r for r in known.recordings if not r.stale()]
         addresses = self._addresses(inputs)
         places = self._places(inputs, addresses)
@@ -446,7 +447,9 @@ class GraphedCall:
         run: Any = self.graph
         if self.uploads:
             run = run.main()  # numbers lie where it reads them
-        recording = record(recorder, run, inputs, fixed, policy, self.arguments.uploads)
+        # what a forward copies it may keep for its backward
+        copies = {} if kept else {i: b for recording in known.recordings for i, b in recording.buffers.items()}
+        recording = record(recorder, run, inputs, fixed, policy, self.arguments.uploads, copies)
         if not self.shares:
             if kind != "inference" and recording.taken > KEPT * self.launches:
                 self._share()

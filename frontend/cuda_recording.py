@@ -225,18 +225,19 @@ def record(
     fixed: Mapping[int, int],
     policy: Results,
     uploads: Sequence[int] = (),
+    copies: Mapping[int, torch.Tensor] | None = None,
 ) -> Recording:
     """A call of `graph` with inputs like these, of which those in `fixed` stay, and those of `uploads`, which are
-    numbers of the CPU, are read on the GPU. Raises Unrecordable or RuntimeError.
+    numbers of the CPU, are read on the GPU. In `copies` is what other recordings copy inputs to, which is free until
+    one is replayed. Raises Unrecordable or RuntimeError.
     """
+    recorder.order()
     tensors = {i: v for i, v in enumerate(inputs) if isinstance(v, torch.Tensor) and i not in uploads}
     if elsewhere := [i for i, t in tensors.items() if not recorder.reads(t)]:
         raise Unrecordable(f"input {elsewhere[0]} is in the CPU's memory")
     moving = {i: t for i, t in tensors.items() if i not in fixed}
     with torch.inference_mode(False):
-        buffers = {
-            i: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for i, t in moving.items()
-        }
+        buffers = {i: _buffer(t, (copies or {}).get(i)) for i, t in moving.items()}
         numbers = {i: recorder.number(inputs[i]) for i in uploads}
     for i, buffer in buffers.items():
         buffer.copy_(inputs[i])  # an error where elements share memory
@@ -291,6 +292,13 @@ def record(
     if not alone:
         sharing.add(recording, recorder.shared(), before)
     return recording
+
+
+def _buffer(t: torch.Tensor, there: torch.Tensor | None) -> torch.Tensor:
+    """What a tensor is copied to: what is there, if it is like that."""
+    if there is not None and (there.shape, there.stride(), there.dtype) == (t.shape, t.stride(), t.dtype):
+        return there
+    return torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device)
 
 
 def _part(t: torch.Tensor) -> tuple[Any, ...]:

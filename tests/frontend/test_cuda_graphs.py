@@ -359,7 +359,7 @@ def test_another_recording_fails() -> None:
     for i in range(6):
         call.fake.failures += i == 3
         assert torch.equal(call([x])[0], x + 1)
-    assert (call.fake.recorded, call.fake.replayed) == (2, 5) and call.fake.ordered == 5
+    assert (call.fake.recorded, call.fake.replayed) == (2, 5) and call.fake.ordered == 7
 
 
 def test_within_another_capture() -> None:
@@ -378,3 +378,18 @@ def test_pickled() -> None:
     arguments = Arguments(1, (0,), (2,), (3,), "forward", False)
     call = pickle.loads(pickle.dumps(GraphedCall(increment, arguments, 5)))
     assert (call.graph, call.arguments, call.launches, call.sizes) == (increment, arguments, 5, {})
+
+
+def test_recordings_copy_an_input_to_one_place() -> None:
+    """Of one graph one is replayed at a time; it is not the place of a forward's input, which may be kept."""
+    for kind in ("inference", "forward"):
+        call, x = graph_of(lambda v: (v[0] + v[1],), kept=(0,) * (kind == "forward"), kind=kind, parameters=(1,)), None
+        parameters = [torch.full((5,), float(i)) for i in range(3)]
+        kept: list[torch.Tensor] = []
+        for _ in range(2 * TRIES):
+            for w in parameters:
+                kept.append(x := torch.randn(5))
+                assert torch.equal(call([x, w])[0], x + w)
+        (known,) = call.sizes.values()
+        places = [r.buffers[0].data_ptr() for r in known.recordings if 0 in r.buffers]
+        assert len(places) == 3 and len({*places}) == (1 if kind == "inference" else 3)

@@ -144,7 +144,7 @@ def test_a_recording_that_is_gone() -> None:
     call.sizes.clear()
     call.fake.places.clear()
     gc.collect()
-    assert len(cuda_steps._left) == 1
+    assert len(cuda_steps.left()) == 1
     others = [torch.full((1 << 20,), 7.0) for _ in range(4)]
     assert torch.equal(y, w * 2)
     del y, others
