@@ -65,6 +65,7 @@ def lamella(
         from .codegen.frozen import EagerModule
         from .frontend.backend import Backend
 
+        _give_questions()
         kept = wanted.cache and not _dump_folder(wanted)  # a graph from AOTAutograd's cache leaves no dump
         target = target_of(wanted)
         cpu = f"{target.key}|{target.machine}|{target.threads}"  # AOTAutograd's key knows none
@@ -128,6 +129,14 @@ def _asked(options: Mapping[str, Any] | None, mode: str | None) -> Options:
             "'host' is this machine; lamella-opt compiles for others"
         )
     return wanted
+
+
+def _give_questions() -> None:
+    """Let recordings ask natively what is asked before each replay, once there are any."""
+    from .codegen.runtime_replays import native_questions
+    from .frontend.replay_questions import QUESTIONS
+
+    QUESTIONS.native = native_questions
 
 
 def _unobserved() -> Callable[[], bool]:

@@ -2,51 +2,20 @@
 somebody has its results, as LLVM IR: builtins of a table of pairs of 64-bit numbers, which is the memory of bytes.
 """
 
-import struct
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Callable
 from typing import Any
 
-Pairs = Iterable[tuple[int, int]]
 
-
-def table(pairs: Pairs) -> bytes:
-    """What the builtins take."""
-    numbers = [number for pair in pairs for number in pair]
-    return struct.pack(f"{len(numbers)}Q", *numbers)
-
-
-@cache
-def same_places() -> Callable[[list[Any], bytes], bool]:
-    """Whether the data of each tensor of a list whose index the table has begins at the address beside it. Raises
-    IndexError where the list ends before.
-    """
-    from .runtime import builtin
-    from .runtime_support import load_support
-
-    support = load_support()
-    return builtin(support["lamella_same_places"], (support,))
-
-
-@cache
-def more_owners() -> Callable[[bytes], bool]:
-    """Whether one of the storages whose `_cdata` the table has, all of which there are, has more owners than it says
-    beside it.
+def native_questions() -> tuple[Callable[[list[Any], bytes], bool], Callable[[bytes], bool] | None]:
+    """Those of `frontend/replay_questions.py`; None where this torch keeps the counts of owners elsewhere. The first
+    raises IndexError where a list ends before.
     """
     from .runtime import builtin
     from .runtime_support import find_layout, load_support
 
     support = load_support()
-    if not find_layout().fresh:  # torch keeps the count elsewhere
-        return _more_owners
-    return builtin(support["lamella_more_owners"], (support,))
-
-
-def _more_owners(pairs: bytes) -> bool:
-    from torch import _C
-
-    owners: Any = _C._storage_Use_Count  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-    return any(owners(storage) > count for storage, count in struct.iter_unpack("QQ", pairs))
+    same, more = (builtin(support[name], (support,)) for name in ("lamella_same_places", "lamella_more_owners"))
+    return same, more if find_layout().fresh else None
 
 
 TEXT = r"""

@@ -18,11 +18,11 @@ from weakref import WeakSet
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from ..codegen.runtime_replays import same_places, table
 from .cuda_recorder import Recorder, Run
 from .cuda_sharing import Guest, Sharing, lies_in
 from .cuda_steps import Counted, lease_of, leave, step, take_back, tensors_in
 from .donated import keeps_graph
+from .replay_questions import QUESTIONS, table
 
 _torch: Any = torch
 
@@ -155,7 +155,7 @@ class Recording:
 
     def matches(self, inputs: list[Any]) -> bool:
         """Whether all inputs are where they were that are read there."""
-        return not self.retired and same_places()(inputs, self.places)
+        return not self.retired and QUESTIONS.same_places(inputs, self.places)
 
     def moved(self, inputs: Sequence[Any]) -> list[int]:
         """Inputs that are not where they were."""
@@ -231,6 +231,7 @@ def record(
     numbers of the CPU, are read on the GPU. In `copies` is what other recordings copy inputs to, which is free until
     one is replayed. Raises Unrecordable or RuntimeError.
     """
+    QUESTIONS.settle()
     recorder.order()
     tensors = {i: v for i, v in enumerate(inputs) if isinstance(v, torch.Tensor) and i not in uploads}
     if elsewhere := [i for i, t in tensors.items() if not recorder.reads(t)]:

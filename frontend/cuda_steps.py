@@ -17,7 +17,7 @@ from weakref import finalize
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from ..codegen.runtime_replays import more_owners, table
+from .replay_questions import QUESTIONS, table
 
 _c: Any = torch._C
 
@@ -32,7 +32,7 @@ class Counted(dict[int, tuple[Any, int]]):
     def are_held(self, places: Collection[int] | None = None) -> bool:
         """Whether more tensors lie in one of these storages (in these places) than there were."""
         if places is None:
-            return bool(self) and more_owners()(self.table)
+            return bool(self) and QUESTIONS.more_owners(self.table)
         return Counted({address: c for address, c in self.items() if address in places}).are_held()
 
 
