@@ -42,6 +42,7 @@ from .kernel_body import KernelBody, Side
 from .kernel_split import room_of
 from .llvm_builder import FunctionBuilder, Num, Shared
 from .llvm_properties import address_of
+from .rounded import totals
 from .schedule_access import stride
 from .schedule_dims import bytes_of
 from .schedule_kernel import GRAIN, whole_work
@@ -132,7 +133,7 @@ def _body_function(kernel: KernelOp, target: Any, contract: bool, shared: Shared
     body = KernelBody(b, target, pointers, frozenset(set(args) - written), _sizes(kernel, arguments), fail, shared)
     body.code.apart.tame = only_bf16(kernel)
     if contract:
-        body.code.softmax = ops_of(kernel, target)
+        body.code.softmax, body.code.totals = ops_of(kernel, target), totals(kernel)
     scratch = [op for op in body_ops(kernel.body) if isinstance(op, ScratchOp)]
     sides = cast("IntegerAttr[Any]", kernel.attributes.get("sides", IntegerAttr(1, i64))).value.data
     buffers = [body.pointers, *(dict(body.pointers) for _ in range(1, sides))]

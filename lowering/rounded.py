@@ -6,7 +6,7 @@ cancel some of them. What is made of such values: `tt_rounded` on GPUs, `softmax
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import cast
 
@@ -58,9 +58,10 @@ def _rounds(op: Operation, index: int, found: set[Operation]) -> bool:
 @dataclass(frozen=True, slots=True)
 class Softmax:
     """Of a kernel's ops: x - m and exp(x - m), where m is the largest x, of which only their sum is made, and quotients
-    by it that are rounded at once; these too. In code all exponentials of a row may be so many times as large, and
-    `sums` of them. Of the loops in `largest` nothing else is made: what they find need not be NaN where an x is, as the
-    sum then is.
+    by it, which are rounded at once if it is one that may be off; these too. Then all exponentials of a row may be so
+    many times as large in code, and `sums` of them. Else x - m - log(sum) may be made, too.
+
+    Of the loops in `largest` nothing else is made: what they find need not be NaN where an x is, as the sum then is.
     """
 
     ops: frozenset[Operation] = frozenset()
@@ -68,26 +69,59 @@ class Softmax:
     largest: frozenset[Operation] = frozenset()
 
 
-def softmax(kernel: KernelOp, rounded: frozenset[Operation]) -> Softmax:
-    """What there is of that among ops that may be off."""
+def softmax(kernel: KernelOp, rounded: frozenset[Operation] | None = None) -> Softmax:
+    """What there is of that, among ops that may be off if these are given."""
     ops = list(body_ops(kernel.body))
-    exps = {o: m for o in ops if isinstance(o, math.ExpOp) and o in rounded and (m := _largest(o)) is not None}
-    sums: dict[SSAValue, SSAValue] = {
+    exps: dict[Operation, SSAValue] = {
+        o: m
+        for o in ops
+        if isinstance(o, math.ExpOp) and (rounded is None or o in rounded) and (m := _largest(o)) is not None
+    }
+    sums = _sums(ops, exps)
+    apart, shares = {cast(Operation, e.operands[0].owner) for e in exps}, set[Operation]()
+    logs: set[Operation] = set() if rounded is not None else {o for o in ops if _is_less_log(o, sums)}
+    apart |= {o for o in ops if isinstance(o, arith.SubfOp) and o.result.uses and _are_in(o.result.uses, logs)}
+    # an exponential is as large everywhere, or nowhere
+    alone = all([_ends_in_shares(e.results[0], m, sums, shares, rounded is not None) for e, m in exps.items()])
+    alone = alone and all(_are_in(o.results[0].uses, exps.keys() | logs) for o in apart)
+    alone = alone and (rounded is None or all(u.operation in shares for r in sums for u in r.uses))
+    if not alone or any(_written(o.operands[0]) - exps.keys() for o in shares):
+        return Softmax()
+    largest = {m.owner for m in exps.values() if all(_ends_apart(u, apart) for u in m.uses)}
+    return Softmax(frozenset((*exps, *apart, *shares)), frozenset(sums), frozenset(cast("set[Operation]", largest)))
+
+
+def _are_in(uses: Iterable[Use], ops: Set[Operation]) -> bool:
+    return all(u.operation in ops for u in uses)
+
+
+def _is_less_log(op: Operation, sums: Mapping[SSAValue, SSAValue]) -> bool:
+    """Whether `op` is (x - m) - log(sum), a log-softmax, which is NaN where the sum is."""
+    if not isinstance(op, arith.SubfOp) or not isinstance(log := op.rhs.owner, math.LogOp):
+        return False
+    apart, largest = op.lhs.owner, sums.get(log.operand)
+    return largest is not None and isinstance(apart, arith.SubfOp) and _narrow(apart.rhs) is largest
+
+
+def _narrow(v: SSAValue) -> SSAValue:
+    return v.owner.input if isinstance(v.owner, arith.ExtFOp) else v
+
+
+def totals(kernel: KernelOp) -> frozenset[SSAValue]:
+    """Sums of exp(x - m) over a row, where m is the largest x: at least 1 and no more than there are points, or NaN."""
+    ops = list(body_ops(kernel.body))
+    return frozenset(_sums(ops, {o: m for o in ops if isinstance(o, math.ExpOp) and (m := _largest(o)) is not None}))
+
+
+def _sums(ops: Sequence[Operation], exps: Mapping[Operation, SSAValue]) -> dict[SSAValue, SSAValue]:
+    """The sums of these exponentials, with their row's largest value."""
+    return {
         r: exps[v.owner]
         for o in ops
         if isinstance(o, ForOp) and isinstance(last := o.body.block.last_op, YieldOp)
         for kind, v, r in zip(o.reduce.data, last.values, o.res, strict=False)
         if kind.data == "add" and isinstance(v.owner, math.ExpOp) and v.owner in exps
     }
-    apart, shares = {cast(Operation, e.operands[0].owner) for e in exps}, set[Operation]()
-    # an exponential is as large everywhere, or nowhere
-    alone = all([_ends_in_shares(e.results[0], m, sums, shares) for e, m in exps.items()])
-    alone = alone and all(u.operation in exps for o in apart for u in o.results[0].uses)
-    alone = alone and all(u.operation in shares for r in sums for u in r.uses)
-    if not alone or any(_written(o.operands[0]) - exps.keys() for o in shares):
-        return Softmax()
-    largest = {m.owner for m in exps.values() if all(_ends_apart(u, apart) for u in m.uses)}
-    return Softmax(frozenset((*exps, *apart, *shares)), frozenset(sums), frozenset(cast("set[Operation]", largest)))
 
 
 def _ends_apart(use: Use, apart: Set[Operation]) -> bool:
@@ -116,19 +150,19 @@ def _largest(op: math.ExpOp) -> SSAValue | None:
 
 
 def _ends_in_shares(
-    weight: SSAValue, largest: SSAValue, sums: Mapping[SSAValue, SSAValue], shares: set[Operation]
+    weight: SSAValue, largest: SSAValue, sums: Mapping[SSAValue, SSAValue], shares: set[Operation], rounds: bool
 ) -> bool:
-    """Whether nothing but sums, and rounded quotients by these, is made of a value of a row; the quotients are added to
-    `shares`. `sums` have the row's largest value.
+    """Whether nothing but sums, and quotients by these, which are rounded at once if it `rounds`, is made of a value of
+    a row; the quotients are added to `shares`. `sums` have the row's largest value.
     """
     for use in weight.uses:
         op = use.operation
         if isinstance(op, StoreOp) and isinstance(op.target.owner, ScratchOp):
             loads = [u.operation for u in op.target.uses if isinstance(u.operation, LoadOp)]
-            if not all(_ends_in_shares(o.res, largest, sums, shares) for o in loads):
+            if not all(_ends_in_shares(o.res, largest, sums, shares, rounds) for o in loads):
                 return False
         elif isinstance(op, arith.DivfOp) and use.index == 0 and sums.get(op.operands[1]) is largest:
-            if not all(isinstance(u.operation, arith.TruncFOp) for u in op.results[0].uses):
+            if rounds and not all(isinstance(u.operation, arith.TruncFOp) for u in op.results[0].uses):
                 return False
             shares.add(op)
         elif not isinstance(op, YieldOp) or cast(ForOp, op.parent_op()).res[use.index] not in sums:

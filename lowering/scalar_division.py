@@ -42,14 +42,15 @@ def divide_floats(s: ScalarCode, op: Operation, v: list[SSAValue]) -> SSAValue:
         return _by_estimate(b, b.splat(x, 16), y, kept)
     if lanes == 1 or lanes_of(y) > 1 or not s.target.has_fma:
         return b.fdiv(x, y)
-    # neither 1 / y may overflow nor lose digits: both are scaled where y is so small or large
-    small, large, scale = (2.0**-900, 2.0**900, 2.0**512) if type == f64 else (2.0**-100, 2.0**100, 2.0**64)
-    size = b.intrinsic("fabs", (y,), type)
     one = s.same(1.0, y)
-    factor = b.select(b.fcmp("ogt", size, s.same(large, y)), s.same(1 / scale, y), one)
-    factor = b.select(b.fcmp("olt", size, s.same(small, y)), s.same(scale, y), factor)
-    y = b.fmul(y, factor)
-    x, y, inverse = (b.splat(z, lanes) for z in (b.fmul(x, factor), y, b.fdiv(one, y)))
+    if op.operands[1] not in s.totals:
+        # neither 1 / y may overflow nor lose digits: both are scaled where y is so small or large
+        small, large, scale = (2.0**-900, 2.0**900, 2.0**512) if type == f64 else (2.0**-100, 2.0**100, 2.0**64)
+        size = b.intrinsic("fabs", (y,), type)
+        factor = b.select(b.fcmp("ogt", size, s.same(large, y)), s.same(1 / scale, y), one)
+        factor = b.select(b.fcmp("olt", size, s.same(small, y)), s.same(scale, y), factor)
+        x, y = b.fmul(x, factor), b.fmul(y, factor)
+    x, y, inverse = (b.splat(z, lanes) for z in (x, y, b.fdiv(one, y)))
     quotient = b.pure(llvm.FMulOp, (x, inverse), x.type, NO_FLAGS)
     if loose and not _needs_all_digits(op):
         return quotient

@@ -55,6 +55,8 @@ class ScalarCode:
         self.apart = Apart(b, target)
         self.is_apart = False
         self.softmax: frozenset[Operation] = frozenset()
+        self.totals: frozenset[SSAValue] = frozenset()
+        """Divisors in whose reciprocals nothing is lost."""
 
     def emit(self, op: Operation, operands: list[SSAValue]) -> SSAValue:
         """The value of `op` for these operands, all scalars or all vectors. KernelError for an op without a row."""

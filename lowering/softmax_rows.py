@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from ..dialects.loop import KernelOp
 from .llvm_builder import lanes_of
 from .llvm_properties import NO_FLAGS
-from .rounded import rounded, softmax
+from .rounded import Softmax, rounded, softmax
 
 if TYPE_CHECKING:
     from .scalar_to_llvm import ScalarCode
@@ -31,12 +31,10 @@ least: what is not the largest is next to nothing for any c.
 
 def ops_of(kernel: KernelOp, target: Any) -> frozenset[Operation]:
     """The differences, exponentials and quotients of a kernel that are computed so, and the loops that find the largest
-    of a row's numbers.
+    of a row's numbers, of any softmax.
     """
-    if not target.has_avx512:
-        return frozenset()
-    found = softmax(kernel, rounded(kernel))
-    return found.ops | found.largest
+    found = softmax(kernel, rounded(kernel)) if target.has_avx512 else Softmax()
+    return found.ops | found.largest | softmax(kernel).largest
 
 
 def power(s: ScalarCode, x: SSAValue, m: SSAValue) -> SSAValue:

@@ -22,7 +22,9 @@
 // CHECK-NEXT:  llvm.add [[B]],
 // CHECK-NOT:   fixupimm
 // CHECK-LABEL: @kept.body
-// CHECK:       "llvm.vector.reduce.umax"
+// CHECK-NOT:   umax
+// CHECK:       "llvm.vector.reduce.smax"
+// CHECK-NOT:   umax
 // CHECK:       llvm.fsub {{.*}} : vector<16xf32>
 // CHECK-NOT:   llvm.rint
 
@@ -35,6 +37,28 @@
 // CHECK:       llvm.fcmp "ogt"
 // CHECK-NOT:   "uno"
 // CHECK:       "llvm.rint"
+
+// A softmax that is not rounded, and its logarithm: their sum lies between 1 and the number of points, or is NaN.
+
+// CHECK-LABEL: @exact.body
+// CHECK-NOT:   "uno"
+// CHECK:       llvm.fcmp "ogt"
+// CHECK-NOT:   "uno"
+// CHECK:       llvm.fsub {{.*}} : vector<16xf32>
+// CHECK-NOT:   llvm.fabs
+// CHECK:       llvm.fdiv {{.*}} : f32
+// CHECK-LABEL: @log.body
+// CHECK-NOT:   "uno"
+// CHECK:       llvm.fcmp "ogt"
+// CHECK-NOT:   "uno"
+// CHECK:       llvm.fsub {{.*}} : vector<16xf32>
+
+// An exponential leaves, which the largest makes NaN.
+
+// CHECK-LABEL: @weights.body
+// CHECK:       llvm.fcmp "uno"
+// CHECK:       llvm.fcmp "ogt"
+// CHECK:       llvm.fsub {{.*}} : vector<16xf32>
 
 // EXACT-LABEL: @softmax.body
 // EXACT:       "llvm.vector.reduce.umax"
@@ -141,5 +165,65 @@ loop.kernel @f32(%x: !sym.t<[64], f32>) outs(%y: !sym.t<[64], bf16>) sizes [] gr
     loop.store %4, %y[d0] : !sym.t<[64], bf16>
     loop.yield
   }
+  loop.end
+}
+
+loop.kernel @exact(%x: !sym.t<[64], f32>) outs(%y: !sym.t<[64], f32>) sizes [] grid [] {
+  %e = loop.scratch : !sym.t<[64], f32>
+  %m = loop.for [d0 = 64] reduce [max] attributes {vector = "d0", lanes = 16 : i64} {
+    %0 = loop.load %x[d0] : !sym.t<[64], f32>
+    loop.yield %0 : f32
+  } : f32
+  %s = loop.for [d0 = 64] reduce [add] attributes {vector = "d0", lanes = 16 : i64} {
+    %0 = loop.load %x[d0] : !sym.t<[64], f32>
+    %1 = arith.subf %0, %m : f32
+    %2 = math.exp %1 : f32
+    loop.store %2, %e[d0] : !sym.t<[64], f32>
+    loop.yield %2 : f32
+  } : f32
+  loop.for [d0 = 64] attributes {vector = "d0", lanes = 16 : i64} {
+    %0 = loop.load %e[d0] : !sym.t<[64], f32>
+    %1 = arith.divf %0, %s : f32
+    loop.store %1, %y[d0] : !sym.t<[64], f32>
+    loop.yield
+  }
+  loop.end
+}
+
+loop.kernel @log(%x: !sym.t<[64], f32>) outs(%y: !sym.t<[64], f32>) sizes [] grid [] {
+  %m = loop.for [d0 = 64] reduce [max] attributes {vector = "d0", lanes = 16 : i64} {
+    %0 = loop.load %x[d0] : !sym.t<[64], f32>
+    loop.yield %0 : f32
+  } : f32
+  %s = loop.for [d0 = 64] reduce [add] attributes {vector = "d0", lanes = 16 : i64} {
+    %0 = loop.load %x[d0] : !sym.t<[64], f32>
+    %1 = arith.subf %0, %m : f32
+    %2 = math.exp %1 : f32
+    loop.yield %2 : f32
+  } : f32
+  %l = math.log %s : f32
+  loop.for [d0 = 64] attributes {vector = "d0", lanes = 16 : i64} {
+    %0 = loop.load %x[d0] : !sym.t<[64], f32>
+    %1 = arith.subf %0, %m : f32
+    %2 = arith.subf %1, %l : f32
+    loop.store %2, %y[d0] : !sym.t<[64], f32>
+    loop.yield
+  }
+  loop.end
+}
+
+loop.kernel @weights(%x: !sym.t<[64], f32>) outs(%y: !sym.t<[64], f32>, %z: !sym.t<[], f32>) sizes [] grid [] {
+  %m = loop.for [d0 = 64] reduce [max] attributes {vector = "d0", lanes = 16 : i64} {
+    %0 = loop.load %x[d0] : !sym.t<[64], f32>
+    loop.yield %0 : f32
+  } : f32
+  %s = loop.for [d0 = 64] reduce [add] attributes {vector = "d0", lanes = 16 : i64} {
+    %0 = loop.load %x[d0] : !sym.t<[64], f32>
+    %1 = arith.subf %0, %m : f32
+    %2 = math.exp %1 : f32
+    loop.store %2, %y[d0] : !sym.t<[64], f32>
+    loop.yield %2 : f32
+  } : f32
+  loop.store %s, %z[] : !sym.t<[], f32>
   loop.end
 }
