@@ -103,6 +103,8 @@ class Recording:
     """What gives inputs that are read where they are."""
     stated: int
     """How many these were."""
+    unseen: frozenset[int] = frozenset()
+    """Results in memory of which a backward gets all, and the program nothing, so that it cannot change them."""
     guessed: frozenset[int] = frozenset()
     """Inputs that are read where they are as they had been there before."""
     used: int = 0
@@ -134,7 +136,8 @@ class Recording:
         """Bytes of memory that it has."""
         self.lease = lease_of(self, self.pool, self.given())
         self.places = table(self.fixed.items())
-        self.given_anew = [i for i in range(len(self.results)) if i not in self.passed and i not in self.copied]
+        anew = [i for i in range(len(self.results)) if i not in self.passed and i not in self.copied]
+        self.seen = [i for i in anew if i not in self.unseen]
         """Results that are given as they are, each time as another tensor: it is counted who has one."""
 
     def given(self) -> Counted:
@@ -213,8 +216,10 @@ class Recording:
             results[i] = of
         for i in self.copied:
             results[i] = results[i].clone()
-        for i in self.given_anew:
-            results[i] = results[i].data  # in less time than `detach`, which asks the dispatcher
+        for i in self.seen:
+            results[i] = results[i].detach()  # it counts changes with what a backward gets of the same memory
+        for i in self.unseen:
+            results[i] = results[i].data  # which takes less time, as no dispatcher is asked
         return results
 
 
@@ -270,6 +275,8 @@ def record(
         for i, t in enumerate(results)
         if _address(t) in theirs and (part := _part(t)) in parts
     }
+    seen = {_address(t) for i, t in enumerate(results) if i not in policy.kept}
+    unseen = frozenset(i for i in policy.kept if i not in passed and _address(results[i]) not in seen)
     results = [
         torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta") if i in passed else t
         for i, t in enumerate(results)
@@ -281,6 +288,7 @@ def record(
         taken=taken,
         sources=sources,
         stated=len(sources),
+        unseen=unseen,
         ends=policy.ends,
         passed=passed,
         spent=counted_inputs,

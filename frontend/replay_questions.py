@@ -45,13 +45,14 @@ class Questions:
     beside it.
     """
     native: Native | None = None
+    settled: bool = False
 
     def settle(self) -> None:
-        """Load what the driver has given: code may have to be compiled for it."""
-        if self.native is not None:
+        """Load what the driver has given, once: code may have to be compiled for it."""
+        if self.native is not None and not self.settled:
             self.same_places, owners = self.native()
             self.more_owners = owners or _more_owners
-            self.native = None
+            self.settled = True
 
 
 QUESTIONS = Questions()

@@ -88,8 +88,9 @@ class Recorder:
             if isinstance(t, torch.Tensor) and t.untyped_storage().data_ptr() not in theirs
         ]
         storages: dict[int, Any] = {}
+        moved: dict[int, torch.Tensor] = {}  # a tensor that is two results counts its changes once
         for i in made:
-            results[i] = self._moved(results[i], storages)
+            results[i] = moved.setdefault(id(t := results[i]), self._moved(t, storages))
             if results[i].is_floating_point():
                 results[i].fill_(math.nan)
         lies = [(i, at_the_same_place(results[i])) for i in made]

@@ -88,6 +88,24 @@ def test_training_that_nobody_asked_for() -> None:
     assert step.forward.given_up and not step.backward.given_up
 
 
+def test_a_result_that_is_changed_before_its_backward(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result that a backward gets, too, counts changes with what it gets, by which autograd finds them."""
+    monkeypatch.setattr(cuda_graphs, "LENT", 0)
+
+    def forward(v: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        return (y := v[0].sigmoid()), v[0].exp(), y, v[0] + 1
+
+    call, x = graph_of(forward, kept=(2, 3), kind="forward"), torch.randn(5, 4)
+    for _ in range(4):
+        first, other, saved, unseen = call([x])
+        version = saved._version
+        first.mul_(2)
+        other.mul_(2)
+        assert saved._version == version + 1 and torch.equal(saved, 2 * x.sigmoid()) and torch.equal(unseen, x + 1)
+        del first, other, saved, unseen
+    assert call.fake.replayed >= 2
+
+
 @pytest.mark.parametrize(("often", "idle"), [(True, True), (True, False), (False, True)])
 def test_training_that_waits_for_python(often: bool, idle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU that has nothing to do before and after a call waits for launches, too, if these are no rare thing."""
