@@ -1,7 +1,8 @@
 """Which values of a kernel may be a few units of f32 off: those of which nothing but an f16 or bf16 is made.
 
 An error of 2**-21 is lost where the result is rounded to 8 or 11 bits, also after sums, products and differences that
-cancel some of them. What is made of such values: `tt_rounded` on GPUs, `softmax_rows` on CPUs.
+cancel some of them. What is made of such values: `tt_rounded` on GPUs, `softmax_rows` on CPUs. And which of a kernel's
+ops are a softmax, rounded or not.
 """
 
 from __future__ import annotations
@@ -72,11 +73,7 @@ class Softmax:
 def softmax(kernel: KernelOp, rounded: frozenset[Operation] | None = None) -> Softmax:
     """What there is of that, among ops that may be off if these are given."""
     ops = list(body_ops(kernel.body))
-    exps: dict[Operation, SSAValue] = {
-        o: m
-        for o in ops
-        if isinstance(o, math.ExpOp) and (rounded is None or o in rounded) and (m := _largest(o)) is not None
-    }
+    exps = {o: m for o, m in _exps(ops).items() if rounded is None or o in rounded}
     sums = _sums(ops, exps)
     apart, shares = {cast(Operation, e.operands[0].owner) for e in exps}, set[Operation]()
     logs: set[Operation] = set() if rounded is not None else {o for o in ops if _is_less_log(o, sums)}
@@ -110,7 +107,12 @@ def _narrow(v: SSAValue) -> SSAValue:
 def totals(kernel: KernelOp) -> frozenset[SSAValue]:
     """Sums of exp(x - m) over a row, where m is the largest x: at least 1 and no more than there are points, or NaN."""
     ops = list(body_ops(kernel.body))
-    return frozenset(_sums(ops, {o: m for o in ops if isinstance(o, math.ExpOp) and (m := _largest(o)) is not None}))
+    return frozenset(_sums(ops, _exps(ops)))
+
+
+def _exps(ops: Sequence[Operation]) -> dict[Operation, SSAValue]:
+    """The exponentials exp(x - m), where m is the largest x, with m."""
+    return {o: m for o in ops if isinstance(o, math.ExpOp) and (m := _largest(o)) is not None}
 
 
 def _sums(ops: Sequence[Operation], exps: Mapping[Operation, SSAValue]) -> dict[SSAValue, SSAValue]:
