@@ -46,9 +46,8 @@ yes:
   ret i1 true
 }
 
-; Tensor o against its table entry: nonzero when it is what the entry says. Stores the handle and the data pointer.
-define private i1 @check_tensor(ptr %o, ptr %entry, ptr %handle_out, ptr %data_out, ptr %values) {
-  %tmp = alloca i64
+; The handle of a Python object that is a tensor, else null.
+define private ptr @tensor_in(ptr %o) alwaysinline {
   %type_at = getelementptr i8, ptr %o, i64 8
   %type = load ptr, ptr %type_at
   %is_tensor = icmp eq ptr %type, @lamella_tensor_type
@@ -61,11 +60,23 @@ subtype:
   br i1 %is_sub, label %tensor, label %no
 tensor:
   %h = getelementptr i8, ptr %o, i64 $HANDLE$
+  %impl = load ptr, ptr %h
+  %none = icmp eq ptr %impl, null
+  %found = select i1 %none, ptr null, ptr %h
+  ret ptr %found
+no:
+  ret ptr null
+}
+
+; Tensor o against its table entry: nonzero when it is what the entry says. Stores the handle and the data pointer.
+define private i1 @check_tensor(ptr %o, ptr %entry, ptr %handle_out, ptr %data_out, ptr %values) {
+  %tmp = alloca i64
+  %h = call ptr @tensor_in(ptr %o)
+  %none = icmp eq ptr %h, null
+  br i1 %none, label %no, label %keys
+keys:
   store ptr %h, ptr %handle_out
   %impl = load ptr, ptr %h
-  %null = icmp eq ptr %impl, null
-  br i1 %null, label %no, label %keys
-keys:
   %keys_at = getelementptr i8, ptr %impl, i64 $KEYS_AT$
   %set = load i64, ptr %keys_at
   %kind = load i64, ptr %entry

@@ -42,20 +42,12 @@ one:
   %wanted = load i64, ptr %wanted_at
   %o = call ptr @PyList_GetItem(ptr %list, i64 %index)
   %none = icmp eq ptr %o, null
-  br i1 %none, label %error, label %type
-type:
-  %type_at = getelementptr i8, ptr %o, i64 8
-  %kind = load ptr, ptr %type_at
-  %is_tensor = icmp eq ptr %kind, @lamella_tensor_type
-  %is_parameter = icmp eq ptr %kind, @lamella_parameter_type
-  %plain = or i1 %is_tensor, %is_parameter
-  br i1 %plain, label %tensor, label %subtype
-subtype:
-  %sub = call i32 @PyType_IsSubtype(ptr %kind, ptr @lamella_tensor_type)
-  %is_sub = icmp ne i32 %sub, 0
-  br i1 %is_sub, label %tensor, label %no
+  br i1 %none, label %error, label %object
+object:
+  %h = call ptr @tensor_in(ptr %o)
+  %other = icmp eq ptr %h, null
+  br i1 %other, label %no, label %tensor
 tensor:
-  %h = getelementptr i8, ptr %o, i64 $HANDLE$
   %r = call i32 @aoti_torch_get_data_ptr(ptr %h, ptr %tmp)
   %address = load i64, ptr %tmp
   %read = icmp eq i32 %r, 0

@@ -9,13 +9,10 @@ is, while any of that is in use. Recordings share one pool of memory if they are
 from __future__ import annotations
 
 import logging
-import math
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -24,6 +21,7 @@ from ..lowering.origins import Call
 from .cuda_arguments import Arguments
 from .cuda_recorder import Recorder, recorder_of
 from .cuda_recording import Recording, Results, Unrecordable, is_result, is_shared, record
+from .cuda_sizes import WATCHED, Sizes
 
 log = logging.getLogger("lamella")
 
@@ -38,9 +36,6 @@ TRIES = 32
 that share a graph.
 """
 
-WATCHED = 4
-"""Calls that the GPU must wait for, among four times as many, where nobody has asked for recordings."""
-
 SHARE = 0.6
 """How much of the time that the GPU takes for a call its launches take, from which on it waits for them: where the CPU
 has other work they take twice as long.
@@ -50,9 +45,6 @@ RARE = 100
 """Of how much of the time from one call to the next launches take one part at least, where the GPU is idle before and
 after them: so it waits for Python, and for launches as well.
 """
-
-RESTS = 16, 1024
-"""Calls until a graph that the GPU did not wait for is watched again, at first and at most: twice as many each time."""
 
 MOVED = 1 << 19
 """Bytes of inputs, which need memory besides, that a recording which nobody has asked for may copy in a call, for each
@@ -110,68 +102,6 @@ _WAITING = frozenset(
 Run = Callable[[list[Any]], Sequence[Any]]
 
 
-@dataclass
-class _Sizes:
-    """What is known of the calls with some sizes."""
-
-    calls: int = 0
-    seen: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """Addresses that each input has had."""
-    copied: set[int] = field(default_factory=set[int])
-    """Inputs that are other tensors each time."""
-    recordings: list[Recording] = field(default_factory=list[Recording])
-    watched: int = 0
-    """Calls that have been looked at."""
-    late: int = 0
-    """Those of them that the GPU has waited for."""
-    idle: int = 0
-    """Those before and after which it had nothing to do."""
-    begun: float = -math.inf
-    """When the last one began, in seconds."""
-    span: float = math.inf
-    """The fewest seconds that the GPU has taken for one of them."""
-    last: tuple[float, Any, Any] | None = None
-    """The seconds of the last one's launches, and when the GPU comes to its begin and its end."""
-    rest: int = 0
-    """Calls to come that are not looked at."""
-    rests: int = RESTS[0]
-    """How many there are next time."""
-    held: int = 0
-    """Calls that could not be replayed, as results of an earlier one were in use."""
-    alone: bool = False
-    """Whether the next recording is to share no memory."""
-    failures: int = 0
-    """How many recordings, of whatever graph, had failed when these were made."""
-    waited: int = 0
-    """Calls that the GPU has waited for, but whose inputs moved."""
-    strangers: int = 0
-    """Calls with inputs unlike those of any recording of the same layer."""
-    keeps: bool = False
-    """Whether a recording would keep much that is free after a part of a step else."""
-    largest: int = 0
-    """Bytes of the largest result so far."""
-    reason: str = ""
-    """Why nothing is recorded."""
-
-    @property
-    def waits(self) -> bool:
-        """Whether the GPU waits for these calls."""
-        return max(self.late, self.idle) >= WATCHED
-
-    def note_idle(self, idle: bool) -> None:
-        self.idle += idle
-
-    def noted(self, results: Sequence[Any]) -> Sequence[Any]:
-        """The results of a call as it is."""
-        self.largest = max([self.largest, *(r.nbytes for r in results if isinstance(r, torch.Tensor))])
-        return results
-
-    def begin_again(self) -> None:
-        """Looks at calls again, after a rest."""
-        self.watched, self.late, self.idle, self.waited, self.span, self.last = 0, 0, 0, 0, math.inf, None
-        self.rest, self.rests = self.rests, min(2 * self.rests, RESTS[1])
-
-
 _nothing = nullcontext()
 _lock = threading.Lock()
 """Held while a replay and its copies are put into the stream: recordings share memory."""
@@ -185,7 +115,7 @@ class GraphedCall:
         self.arguments = arguments
         self.launches = launches
         """Kernels and calls in a call of it."""
-        self.sizes: dict[Hashable, _Sizes] = {}
+        self.sizes: dict[Hashable, Sizes] = {}
         self.given_up = False
         self.shares = arguments.asked
         """Whether its recordings share memory, as those that are asked for do."""
@@ -229,15 +159,15 @@ class GraphedCall:
     def recorder(self) -> Recorder:
         return recorder_of(self.arguments.device)
 
-    def _known(self, inputs: Sequence[Any]) -> _Sizes | None:
+    def _known(self, inputs: Sequence[Any]) -> Sizes | None:
         values = (inputs[i] for i in self.arguments.varying)
         key = tuple((v.shape, v.stride()) if isinstance(v, torch.Tensor) else v for v in values)
         found = self.sizes.get(key)
         if found is None and len(self.sizes) < MOST:
-            found = self.sizes[key] = _Sizes()
+            found = self.sizes[key] = Sizes()
         return found
 
-    def _give_up(self, known: _Sizes, reason: str) -> None:
+    def _give_up(self, known: Sizes, reason: str) -> None:
         known.reason = reason
         known.recordings.clear()
         self.given_up = not self.arguments.varying
@@ -245,7 +175,7 @@ class GraphedCall:
 
     # Whether it pays
 
-    def _watched(self, recorder: Recorder, known: _Sizes, inputs: list[Any]) -> Sequence[Any]:
+    def _watched(self, recorder: Recorder, known: Sizes, inputs: list[Any]) -> Sequence[Any]:
         """A call as it is, where nobody has asked for recordings: does the GPU wait for it?"""
         if known.calls <= 2:  # what is loaded at the first calls takes time, too
             return known.noted(self.graph(inputs))
@@ -281,7 +211,7 @@ class GraphedCall:
         backward = self.arguments.kind == "backward"
         return backward and any(is_shared(t) for t in inputs if isinstance(t, torch.Tensor))
 
-    def _keeps(self, known: _Sizes, results: Sequence[Any]) -> int:
+    def _keeps(self, known: Sizes, results: Sequence[Any]) -> int:
         """Bytes that a forward has made for its backward, or a backward for its gradients."""
         if self.arguments.kind == "backward":  # these lie where something has gone that was given
             which, given = range(len(results)), set[int]()
@@ -292,7 +222,7 @@ class GraphedCall:
 
     # Recordings
 
-    def _recording(self, recorder: Recorder, known: _Sizes, inputs: list[Any]) -> Recording | None:
+    def _recording(self, recorder: Recorder, known: Sizes, inputs: list[Any]) -> Recording | None:
         """The recording to replay, made now if it is time; None where the call runs as it is."""
         known.calls += 1
         if known.failures != recorder.failures:
@@ -365,7 +295,7 @@ class GraphedCall:
             return False
         return self.shares and bool(places)
 
-    def _unless_held(self, known: _Sizes, recording: Recording) -> Recording | None:
+    def _unless_held(self, known: Sizes, recording: Recording) -> Recording | None:
         if not recording.held():
             if not recording.crowded():
                 return recording
@@ -382,7 +312,7 @@ class GraphedCall:
 
     def _is_time(
         self,
-        known: _Sizes,
+        known: Sizes,
         inputs: Sequence[Any],
         fixed: dict[int, int],
         places: set[int],
@@ -423,7 +353,7 @@ class GraphedCall:
         tensors = {i: v for i, v in enumerate(inputs) if isinstance(v, torch.Tensor) and i not in self.uploads}
         return {i: t.data_ptr() for i, t in tensors.items()}
 
-    def _record(self, recorder: Recorder, known: _Sizes, inputs: list[Any], fixed: dict[int, int]) -> Recording | None:
+    def _record(self, recorder: Recorder, known: Sizes, inputs: list[Any], fixed: dict[int, int]) -> Recording | None:
         """A recording; None where copies of results would take longer than it saves, as calls are now."""
         if copied := set(self.arguments.written) - fixed.keys():
             raise Unrecordable(f"input {min(copied)}, which it writes, is another tensor each time")

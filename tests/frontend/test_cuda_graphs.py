@@ -12,8 +12,9 @@ import torch
 
 from lamella.frontend import cuda_graphs
 from lamella.frontend.cuda_arguments import Arguments
-from lamella.frontend.cuda_graphs import CROWDED, MOST, RESTS, TRIES, WATCHED, GraphedCall
+from lamella.frontend.cuda_graphs import CROWDED, MOST, TRIES, GraphedCall
 from lamella.frontend.cuda_sharing import PATIENCE
+from lamella.frontend.cuda_sizes import RESTS, WATCHED
 
 from .recorder import graph_of, two_graphs
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lamella.frontend import cuda_graphs
-from lamella.frontend.cuda_graphs import WATCHED
+from lamella.frontend.cuda_sizes import WATCHED
 
 from .recorder import graph_of
 
