@@ -36,6 +36,11 @@ from .memory_plan import donated
 MOST = 512
 """Launches of a group at most: the caller's stack holds the arguments of all of them."""
 
+SUMMED = 16 << 20
+"""Bytes that a kernel of a group on a GPU reduces at most: these are sums of parts, whose launches take longer than
+what they read.
+"""
+
 TRIED = 16
 """Groups that a launch is tried with, the earliest first."""
 
@@ -74,8 +79,8 @@ class LaunchTogether(ModulePass):
 
 def _kind(kernel: KernelOp) -> str | None:
     """Of what kind the groups are that a kernel may be one of: a GPU runs launches of one kernel as one, if what it
-    computes follows from points, and so stays one launch. None where it may not: what it finds wrong is told by a
-    launch of its own.
+    computes follows from points or from few elements that it adds up, and so stays one launch. None where it may not:
+    what it finds wrong is told by a launch of its own.
     """
     ops = list(body_ops(kernel.body))
     if any(isinstance(o, AssertOp) for o in ops):
@@ -83,8 +88,17 @@ def _kind(kernel: KernelOp) -> str | None:
     if not on_gpu(kernel):
         return "cpu"
     jumps = any(isinstance(o, (LoadOp, StoreOp)) and o.indices for o in ops)
-    adds_up = any((isinstance(o, ForOp) and o.results) or (isinstance(o, StoreOp) and o.combine) for o in ops)
+    adds_up = any(isinstance(o, StoreOp) and o.combine for o in ops) or not all(map(_is_small, ops))
     return None if jumps or adds_up or any(isinstance(o, ScratchOp) for o in ops) else kernel.sym_name.data
+
+
+def _is_small(o: Operation) -> bool:
+    """Whether an op is no loop that reduces more than `SUMMED` bytes: by one tensor, so that it is no product."""
+    if not isinstance(o, ForOp) or not o.results:
+        return True
+    loads = [x for x in o.body.block.ops if isinstance(x, LoadOp)]
+    size = expr.product(x for a in loads for x in cast(TensorType, a.source.type).shape)
+    return len(loads) == 1 and isinstance(size, int) and size * 4 <= SUMMED
 
 
 def _told(groups: Sequence[Sequence[LaunchOp]]) -> list[str]:

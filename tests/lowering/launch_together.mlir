@@ -143,7 +143,7 @@ func.func @asserts(%x: !sym.t<[64], f32>, %y: !sym.t<[64], f32>) -> (!sym.t<[64]
   func.return %a, %b : !sym.t<[64], f32>, !sym.t<[64], f32>
 }
 
-// A GPU runs launches of one kernel as one where its loops add nothing up.
+// A GPU runs launches of one kernel as one where its loops add up nothing, or few elements of one tensor.
 loop.kernel @counted(%n: !sym.t<[], f32, device=cuda:0>, %x: !sym.t<[8], f32, device=cuda:0>) outs(%m: !sym.t<[], f32, device=cuda:0>, %y: !sym.t<[8], f32, device=cuda:0>) sizes [] grid [] {
   %0 = loop.load %n[] : !sym.t<[], f32, device=cuda:0>
   %1 = arith.addf %0, %0 : f32
@@ -164,17 +164,31 @@ loop.kernel @sum(%x: !sym.t<[8], f32, device=cuda:0>) outs(%y: !sym.t<[], f32, d
   loop.store %0, %y[] : !sym.t<[], f32, device=cuda:0>
   loop.end
 }
+loop.kernel @product(%x: !sym.t<[8], f32, device=cuda:0>, %z: !sym.t<[8], f32, device=cuda:0>) outs(%y: !sym.t<[], f32, device=cuda:0>) sizes [] grid [] {
+  %0 = loop.for [r0 = 8] reduce [add] {
+    %1 = loop.load %x[r0] : !sym.t<[8], f32, device=cuda:0>
+    %2 = loop.load %z[r0] : !sym.t<[8], f32, device=cuda:0>
+    %3 = arith.mulf %1, %2 : f32
+    loop.yield %3 : f32
+  } : f32
+  loop.store %0, %y[] : !sym.t<[], f32, device=cuda:0>
+  loop.end
+}
 // CHECK-LABEL: func.func @counts
 // CHECK: loop.launch @counted(%n, %x) sizes [] attributes {together = [[N:\d+]] : i64}
 // CHECK-NEXT: loop.launch @counted(%k, %z) sizes [] attributes {together = [[N]] : i64}
-// CHECK-NEXT: loop.launch @sum(%x) sizes [] :
-// CHECK-NEXT: loop.launch @sum(%z) sizes [] :
-func.func @counts(%n: !sym.t<[], f32, device=cuda:0>, %x: !sym.t<[8], f32, device=cuda:0>, %k: !sym.t<[], f32, device=cuda:0>, %z: !sym.t<[8], f32, device=cuda:0>) -> (!sym.t<[], f32, device=cuda:0>, !sym.t<[8], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>, !sym.t<[8], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>) {
+// CHECK-NEXT: loop.launch @sum(%x) sizes [] attributes {together = [[M:\d+]] : i64}
+// CHECK-NEXT: loop.launch @sum(%z) sizes [] attributes {together = [[M]] : i64}
+// CHECK-NEXT: loop.launch @product(%x, %z) sizes [] :
+// CHECK-NEXT: loop.launch @product(%z, %x) sizes [] :
+func.func @counts(%n: !sym.t<[], f32, device=cuda:0>, %x: !sym.t<[8], f32, device=cuda:0>, %k: !sym.t<[], f32, device=cuda:0>, %z: !sym.t<[8], f32, device=cuda:0>) -> (!sym.t<[], f32, device=cuda:0>, !sym.t<[8], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>, !sym.t<[8], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>) {
   %a, %b = loop.launch @counted(%n, %x) sizes [] : (!sym.t<[], f32, device=cuda:0>, !sym.t<[8], f32, device=cuda:0>) -> (!sym.t<[], f32, device=cuda:0>, !sym.t<[8], f32, device=cuda:0>)
   %c, %d = loop.launch @counted(%k, %z) sizes [] : (!sym.t<[], f32, device=cuda:0>, !sym.t<[8], f32, device=cuda:0>) -> (!sym.t<[], f32, device=cuda:0>, !sym.t<[8], f32, device=cuda:0>)
   %e = loop.launch @sum(%x) sizes [] : (!sym.t<[8], f32, device=cuda:0>) -> !sym.t<[], f32, device=cuda:0>
   %f = loop.launch @sum(%z) sizes [] : (!sym.t<[8], f32, device=cuda:0>) -> !sym.t<[], f32, device=cuda:0>
-  func.return %a, %b, %c, %d, %e, %f : !sym.t<[], f32, device=cuda:0>, !sym.t<[8], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>, !sym.t<[8], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>
+  %g = loop.launch @product(%x, %z) sizes [] : (!sym.t<[8], f32, device=cuda:0>, !sym.t<[8], f32, device=cuda:0>) -> !sym.t<[], f32, device=cuda:0>
+  %h = loop.launch @product(%z, %x) sizes [] : (!sym.t<[8], f32, device=cuda:0>, !sym.t<[8], f32, device=cuda:0>) -> !sym.t<[], f32, device=cuda:0>
+  func.return %a, %b, %c, %d, %e, %f, %g, %h : !sym.t<[], f32, device=cuda:0>, !sym.t<[8], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>, !sym.t<[8], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>, !sym.t<[], f32, device=cuda:0>
 }
 
 // A view waits for the number that says where it begins.
