@@ -59,6 +59,22 @@ def rotary(q: Any, c: Any, s: Any) -> Any:
     return q * c + torch.cat((-b, a), -1) * s
 
 
+def layer_norm_backward(g: Any, x: Any, mean: Any, rstd: Any, w: Any, b: Any) -> Any:
+    """With the sum of the gradient of its input over rows, which is that of the bias of a layer before."""
+    mean, rstd = mean.float(), rstd.float()
+    x, dw, db = torch.ops.aten.native_layer_norm_backward(
+        g.float(), x.float(), [x.shape[-1]], mean, rstd, w.float(), b.float(), [True, True, True]
+    )
+    x = x.to(g.dtype)
+    return x, dw, db, x.sum(0)
+
+
+def gelu_backward(g: Any, x: Any) -> Any:
+    """With the gradient of a bias."""
+    y = torch.ops.aten.gelu_backward(g, x)
+    return y, y.sum(0)
+
+
 def adamw(p: Any, g: Any, m: Any, v: Any) -> Any:
     m = m.lerp(g, 0.1)
     v = v * 0.999 + g * g * 0.001
@@ -79,6 +95,13 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "log_softmax": (lambda x: F.log_softmax(x, -1), (ROWS,)),
     "layer_norm": (lambda x, r, w, b: F.layer_norm(x + r, x.shape[-1:], w, b), (ROWS, ROWS, (4096,), (4096,))),
     "layer_norm_768": (lambda x, w, b: F.layer_norm(x, x.shape[-1:], w, b), ((65536, 768), (768,), (768,))),
+    "layer_norm_backward": (layer_norm_backward, ((16384, 768), (16384, 768), (16384, 1), (16384, 1), (768,), (768,))),
+    "layer_norm_backward_384": (
+        layer_norm_backward,
+        ((12000, 384), (12000, 384), (12000, 1), (12000, 1), (384,), (384,)),
+    ),
+    "layer_norm_backward_4096": (layer_norm_backward, (ROWS, ROWS, (32768, 1), (32768, 1), (4096,), (4096,))),
+    "gelu_backward": (gelu_backward, ((16384, 3072), (16384, 3072))),
     "rms_norm": (rms_norm, (ROWS, (4096,))),
     "cross_entropy": (lambda x, t: F.cross_entropy(x, t), ((8192, 50304), "int:50304", (8192,))),
     "sum_dim0": (lambda x: x.sum(0), (ROWS,)),

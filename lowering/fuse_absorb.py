@@ -180,7 +180,8 @@ class _Absorber:
         sums in parts are there before another reader, unless rows are taken in turn, nor where sums go over different
         dims of `a`, as those of rows and of columns do.
         """
-        parts = not self.machine.in_turn and any(d.lo != 0 for n in readers for d in n.reduce)
+        in_turn = self.machine.strips and not self.machine.sums
+        parts = not in_turn and any(d.lo != 0 for n in readers for d in n.reduce)
         if parts and len({self.level[n] for n in readers}) > 1:
             return _WORTH_PARTS
         common = frozenset(range(len(a.index)))

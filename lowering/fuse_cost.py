@@ -36,13 +36,13 @@ class Machine:
 
     How sums are cut may depend on `threads`, which is the machine's: results are then the same whatever torch uses.
     `hold` is what a grid point keeps of a row from loop to loop, half of `l2` where it is 0. `rows` is how many a part
-    of a reduction to columns has at least. `in_turn`: a grid point may take rows one after the other, and add up their
-    columns. `one_pass`: the variance of a row that is not at hand reads it once.
+    of a reduction to columns has at least. `strips`: in how many, about, rows are cut whose columns a grid point adds
+    up as it takes one after the other; 0: it takes no rows in turn. `sums`: how many columns it adds up at most, in
+    registers; 0: any, in memory. `one_pass`: the variance of a row that is not at hand reads it once.
     `launch` and `fork` are microseconds, `speed` the bytes that one thread moves in one, `op` those in the time of an
-    add of an element. `reuse`: how many rows or
-    columns of a product use an element of the other factor once it is at hand. `parts`: sums may be made in parts
-    that depend on how many sums there are, and so may what is fused; else bytes alone count. `runs`: a few long runs
-    of memory are read faster than many short ones.
+    add of an element. `reuse`: how many rows or columns of a product use an element of the other factor once it is at
+    hand. `parts`: sums may be made in parts that depend on how many sums there are, and so may what is fused; else
+    bytes alone count. `runs`: a few long runs of memory are read faster than many short ones.
     """
 
     l1: int = 48 << 10
@@ -52,7 +52,8 @@ class Machine:
     hold: int = 0
     rows: int = 0
     one_pass: bool = False
-    in_turn: bool = True
+    strips: int = 32
+    sums: int = 0
     launch: float = LAUNCH_US
     fork: float = FORK_US
     speed: float = BYTES_PER_US

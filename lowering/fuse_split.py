@@ -9,9 +9,8 @@ matrices stay whole.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import sympy
 from xdsl.dialects import arith
@@ -20,16 +19,17 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects import expr
 from ..dialects.expr import Dim
-from ..dialects.loop import DimsAttr, IndexAttr, IndexOp, LoadOp, LoopDim, NestOp, YieldOp
+from ..dialects.loop import DimsAttr, IndexAttr, IndexOp, LoadOp, LoopDim, NestOp, ScatterOp, YieldOp
 from ..dialects.symbol_kinds import SIGNED, symbol_kind
 from ..dialects.tensor import TensorType, is_float, itemsize
 from .contraction import contraction_of_nest
+from .fuse_bins import as_sums
 from .fuse_cost import Hints, Machine
 from .fuse_graph import tensor_type
-from .fuse_strips import strips
+from .fuse_strips import Cut, cuts_of, strips
 from .index_simplify import facts
 from .index_split import substitute_body
-from .schedule_access import accesses, stride
+from .schedule_access import Access, accesses, stride, type_of
 
 CHUNK = 16 << 10
 """Elements of a part, about."""
@@ -54,9 +54,6 @@ _MOST = {
 }
 """The largest numbers."""
 
-Cut: TypeAlias = tuple[int, int]
-"""Which of the reduced dims is cut, and how many of its points a part has."""
-
 _PARTED = frozenset({"add", "mul", "max", "min", "and", "or", "xor"})
 
 
@@ -65,10 +62,13 @@ def split_reductions(ops: Sequence[Operation], machine: Machine, hints: Hints) -
     reductions are erased, that what they read knows no use of theirs.
     """
     found: list[Operation] = []
-    in_strips = strips(ops, hints, LEAST) if machine.parts and machine.in_turn else {}
+    in_strips = strips(ops, hints, machine, LEAST) if machine.parts and machine.strips else {}
     for o in ops:
         if isinstance(o, NestOp) and o in in_strips:
-            found += in_parts(o, [in_strips[o]])
+            found += in_parts(o, in_strips[o])
+            continue
+        if isinstance(o, ScatterOp) and machine.rows and (sums := as_sums(o, hints)):
+            found += [*_in_parts(sums[0], machine, hints), sums[1]]
             continue
         if not isinstance(o, NestOp) or not o.combine.data or o.scan is not None or contraction_of_nest(o) is not None:
             found.append(o)
@@ -105,7 +105,7 @@ def _at_hand(o: Operation, machine: Machine, hints: Hints) -> list[Operation]:
 
 
 def _is_at_hand(o: NestOp, machine: Machine, hints: Hints) -> bool:
-    if machine.rows and machine.one_pass and tensor_type(o.res[0]).dtype == "f32" and _is_column(o):
+    if machine.rows and machine.one_pass and tensor_type(o.res[0]).dtype == "f32" and _is_column(o, hints):
         return False  # a program of a GPU has many columns side by side, and others at work as much
     return hints.points(tuple(o.reduce)) * 4 <= machine.row
 
@@ -246,14 +246,16 @@ def _in_parts(o: NestOp, machine: Machine, hints: Hints) -> list[Operation]:
     results, points = hints.points(tuple(o.dims)), hints.points(tuple(o.reduce))
     if results * points < LEAST:
         return [o]
-    columns = _is_column(o)
+    columns = _is_column(o, hints)
     least = max(ROWS, machine.rows)
     if results >= machine.threads * (least if columns else 1):
         return [o]
     sizes = [hints.size(d.extent) for d in o.reduce]
     k = next((i for i, n in enumerate(sizes) if n >= 8), max(range(len(sizes)), key=lambda i: sizes[i]))
     if columns and machine.rows:
-        cuts = _cuts(sizes, least, max(1, 2 * machine.threads // -(-results // COLUMNS)))
+        tiles = -(-results // COLUMNS)
+        least = min(least, max(2 * ROWS, points * tiles // machine.threads))
+        cuts = cuts_of(sizes, least, max(1, 2 * machine.threads // tiles))
         return in_parts(o, cuts) if cuts else [o]
     inside = max(1, points // max(1, sizes[k]))
     rows = max(1, CHUNK // (inside * (min(results, CHUNK) if columns else 1)))
@@ -264,32 +266,17 @@ def _in_parts(o: NestOp, machine: Machine, hints: Hints) -> list[Operation]:
     return [o] if 2 * rows > sizes[k] else in_parts(o, [(k, rows)])
 
 
-def _cuts(sizes: Sequence[int], least: int, wanted: int) -> list[Cut]:
-    """The outer dims point by point, and so many points of the next one that parts have at least `least`, more where
-    there would be more parts than `wanted`: so each part is a run of rows. Empty where all is one.
-    """
-    cuts: list[Cut] = []
-    parts, inside = 1, math.prod(sizes)
-    for i, n in enumerate(sizes):
-        inside //= max(n, 1)
-        few = max(-(-least // max(inside, 1)), -(-n * parts // wanted) if cuts else 1)
-        rows = next((m for m in range(few, few + few // 2 + 1) if n % m == 0), few)
-        if 2 * rows <= n:
-            cuts.append((i, rows))
-        if few > 1:
-            break
-        parts *= n
-    return cuts
-
-
-def _is_column(o: NestOp) -> bool:
-    """Whether neighbours in memory go to different results."""
+def _is_column(o: NestOp, hints: Hints) -> bool:
+    """Whether neighbours in memory go to different results, of most of what is read."""
     loads = accesses(o.body.block.ops)
 
+    def bytes_(a: Access) -> int:
+        moving = {s for e in a.index for s in expr.symbols(e)}
+        points = hints.points(tuple(d for d in (*o.dims, *o.reduce) if d.symbol in moving or a.indices))
+        return points * itemsize(type_of(a).dtype)
+
     def weight(dims: Sequence[LoopDim]) -> int:
-        per_dim = (
-            sum(itemsize(tensor_type(a.operands[0]).dtype) for a in loads if stride(a, d.symbol) == 1) for d in dims
-        )
+        per_dim = (sum(bytes_(a) for a in loads if stride(a, d.symbol) == 1) for d in dims)
         return max(per_dim, default=0)
 
     return weight(o.dims.data.items) > weight(o.reduce.data.items)

@@ -9,6 +9,7 @@ In strips of rows one kernel has both (`fuse_turns`). How many there are depends
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -18,21 +19,24 @@ from xdsl.ir import Operation, SSAValue
 from ..dialects import expr
 from ..dialects.loop import IndexAttr, LoadOp, LoopDim, NestOp
 from .contraction import contraction_of_nest
-from .fuse_cost import Hints
+from .fuse_cost import Hints, Machine
 from .fuse_graph import outermost, tensor_type
 from .fuse_turns import SUMMED
 
-STRIPS = 32
-"""Strips at most, about."""
-
-LEAST = 16
+LEAST = 8
 """Rows of a strip at least: then its sums cost little beside its rows."""
+
+ROW = 768
+"""Columns of a row of which the strips that a machine wants are long enough; of shorter rows there are more strips."""
 
 WIDE = 64
 """Columns at least where nothing is reduced along the rows: the loop inside of a row is as long."""
 
 DEPTH = 48
 """Pointwise nests that are looked through, one behind the other."""
+
+Cut: TypeAlias = tuple[int, int]
+"""Which of the reduced dims is cut, and how many of its points a part has."""
 
 Moves: TypeAlias = tuple[frozenset[sympy.Symbol], ...]
 """For each dim of a tensor, the dims of a nest that it moves with."""
@@ -41,9 +45,9 @@ Way: TypeAlias = tuple[frozenset[int], frozenset[int]]
 """The dims of a tensor that a reduction to columns keeps, and those that it reduces."""
 
 
-def strips(ops: Sequence[Operation], hints: Hints, least: int) -> dict[NestOp, tuple[int, int]]:
-    """The sums of columns of tensors of at least so many elements that are reduced along their rows too: which of the
-    reduced dims is cut, and how many of its points a strip has.
+def strips(ops: Sequence[Operation], hints: Hints, machine: Machine, least: int) -> dict[NestOp, list[Cut]]:
+    """The sums of columns of tensors of at least so many elements that are reduced along their rows too: how their
+    reduced dims are cut.
     """
     nests = [o for o in ops if isinstance(o, NestOp) and o.combine.data and o.scan is None]
     large = [o for o in nests if hints.points((*o.dims, *o.reduce)) >= least and len(o.dims)]
@@ -62,13 +66,18 @@ def strips(ops: Sequence[Operation], hints: Hints, least: int) -> dict[NestOp, t
                 if _is_sum(o) and len(moves) - 1 in kept - reduced and _reads_once(o, moves):
                     columns.append((o, v, (kept, reduced)))
     position = {o: i for i, o in enumerate(ops)}
-    found: dict[NestOp, tuple[int, int]] = {}
+    found: dict[NestOp, list[Cut]] = {}
     for o, v, way in columns:
         row = rows.get((v, way))
-        if o in found or ((row is None or _needs(row, o, position)) and not sources.stored(v, o, position)):
+        if o in found or not _fits(o, machine):
             continue
-        if (cut := _cut([hints.size(d.extent) for d in o.reduce])) is not None:
-            found[o] = cut
+        beside = row is not None and not _needs(row, o, position)
+        if not beside and ((machine.sums and not sources.after_rows(v)) or not sources.stored(v, o, position)):
+            continue
+        wanted = machine.strips * max(1, ROW // hints.points(tuple(o.dims)) if machine.sums else 1)
+        few = max(LEAST, -(-hints.points(tuple(o.reduce)) // wanted))
+        if cuts := cuts_of([hints.size(d.extent) for d in o.reduce], few, wanted):
+            found[o] = cuts
     return found
 
 
@@ -87,6 +96,12 @@ def _needs(o: Operation, other: Operation, position: Mapping[Operation, int]) ->
     return False
 
 
+def _fits(o: NestOp, machine: Machine) -> bool:
+    """Whether a grid point has room for the sums of all columns."""
+    columns = expr.product(d.extent for d in o.dims)
+    return not machine.sums or (isinstance(columns, int) and columns <= machine.sums)
+
+
 def _is_sum(o: NestOp) -> bool:
     return [k.data for k in o.combine.data] == ["add"] and tensor_type(o.res[0]).dtype in SUMMED
 
@@ -102,15 +117,22 @@ def _along(moves: Moves, dims: Iterable[LoopDim]) -> frozenset[int]:
     return frozenset(i for i, m in enumerate(moves) if m & symbols)
 
 
-def _cut(sizes: Sequence[int]) -> tuple[int, int] | None:
-    """The dim of which strips are cut, and how many of its points one has; None where there are too few rows."""
-    total = 1
-    for n in sizes:
-        total *= n
-    wanted = max(LEAST, 1 << max(0, -(-total // STRIPS) - 1).bit_length())
-    points = [max(1, -(-wanted * n // max(1, total))) for n in sizes]
-    k = max(range(len(sizes)), key=lambda i: (sizes[i] // points[i], -i))
-    return None if sizes[k] < 2 * points[k] else (k, points[k])
+def cuts_of(sizes: Sequence[int], least: int, wanted: int) -> list[Cut]:
+    """The outer dims point by point, and so many points of the next one that parts have at least `least`, more where
+    there would be more parts than `wanted`: so each part is a run of rows. Empty where all is one.
+    """
+    cuts: list[Cut] = []
+    parts, inside = 1, math.prod(sizes)
+    for i, n in enumerate(sizes):
+        inside //= max(n, 1)
+        few = max(-(-least // max(inside, 1)), -(-n * parts // wanted) if cuts else 1)
+        rows = next((m for m in range(few, few + few // 2 + 1) if n % m == 0), few)
+        if 2 * rows <= n:
+            cuts.append((i, rows))
+        if few > 1:
+            break
+        parts *= n
+    return cuts
 
 
 class _Sources:
@@ -140,6 +162,22 @@ class _Sources:
                 if made and not _needs(reader, column, position):
                     seen.update(made)
                     waiting += made
+        return False
+
+    def after_rows(self, v: SSAValue) -> bool:
+        """Whether v is made of what a reduction gives, as the rows of a norm's gradient are. Programs of a GPU that go
+        from element to element alone are faster without order, also if what they store is read once more.
+        """
+        seen, waiting = set[SSAValue](), [v]
+        while waiting:
+            producer = self.producers.get(waiting.pop())
+            for load in () if producer is None else producer.body.block.ops:
+                if isinstance(load, LoadOp) and load.source not in seen:
+                    owner = load.source.owner
+                    if isinstance(owner, NestOp) and owner.combine.data and not owner.scan:
+                        return True
+                    seen.add(load.source)
+                    waiting.append(load.source)
         return False
 
     def _is_of_product(self, column: NestOp) -> bool:

@@ -58,7 +58,8 @@ class GpuTarget:
         """Options of `loop-fuse`. A row longer than what a program holds is read again, mostly from the L2 cache."""
         caches = f"l1={64 << 10} l2={self.l2 // 16} l3={self.l2} hold={4 * SCRATCH}"
         times = f"launch=3.0 fork=0.0 speed={self.bandwidth / self.programs} op={BYTES_PER_OP}"
-        return f"{caches} threads={self.programs} rows=512 in_turn=false one_pass=true reuse={self.reuse} {times}"
+        sums = f"rows=512 strips={self.programs} sums=4096 one_pass=true"
+        return f"{caches} threads={self.programs} {sums} reuse={self.reuse} {times}"
 
     @staticmethod
     def from_name(name: str) -> GpuTarget:

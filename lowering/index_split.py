@@ -160,14 +160,16 @@ def _wanted(used: Sequence[Dim]) -> dict[str, list[Polynomial]]:
 
 
 def _as_sources(nest: NestOp) -> dict[str, list[Polynomial]]:
-    """Per dim of what is computed point by point the divisors at which all nests that it reads there were split: what
-    else reads those, by their parts, is then still one kernel with it.
+    """Per dim of what is computed point by point, and per dim along which a reduction reads one tensor alone, the
+    divisors at which all nests that it reads there were split: what else reads those, by their parts, is then still one
+    kernel with it.
     """
-    if nest.combine.data or nest.scan is not None:
+    loads = [op for op in body_ops(nest.body) if isinstance(op, LoadOp)]
+    if nest.scan is not None or (nest.combine.data and len(loads) > 1):
         return {}
-    found: dict[str, list[Polynomial] | None] = {}
-    for op in body_ops(nest.body):
-        if not isinstance(op, LoadOp) or not isinstance(source := op.source.owner, NestOp):
+    found: dict[str, list[Polynomial] | None] = {d.name: None for d in nest.dims} if nest.combine.data else {}
+    for op in loads:
+        if not isinstance(source := op.source.owner, NestOp):
             continue
         for at, e in enumerate(op.index):
             if isinstance(e, sympy.Symbol):

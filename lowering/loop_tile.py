@@ -31,6 +31,7 @@ from .tile_order import order_programs
 from .tile_phases import DETERMINISTIC, split_phases
 from .tile_rows import write_rows
 from .tile_spill import spill
+from .tile_turns import hold_sums
 from .tile_variants import VARIANTS, kind_of
 
 TILES = "lamella.tiles"
@@ -84,6 +85,7 @@ class LoopTile(ModulePass):
             kind = kind_of(kernel) if measured or self.variant != "default" else ""
             chosen = measured.get(kind, self.variant) if kind else "default"
             variant = VARIANTS.get(chosen, VARIANTS["default"])
+            hold_sums(kernel)
             parts = split_phases(kernel, launches[name])
             for part in parts:
                 if tile_attention(part, target, known, self.candidate, measured, tf32=self.tf32):

@@ -41,6 +41,9 @@ the first one waits.
 HELD_ROW = HELD
 """Elements of a row that is held in tiles."""
 
+TURN = 2048
+"""Elements of short rows that a program takes in one turn."""
+
 UNROLLED = 2048
 """Elements of a tile, instead of which rows have several if it would have many lanes that are no points."""
 
@@ -62,6 +65,12 @@ COLUMN_BYTES = 4 << 10
 
 COLUMN_POINTS = 1024
 """Points of these columns that it has at hand at least."""
+
+COLUMN_LONELY = 4
+"""Times as many where a processor has one such program, at most."""
+
+COLUMN_NARROW = 16
+"""Columns of a program at least."""
 
 AHEAD = 16 << 10
 """Bytes of columns that it has asked for at most before it comes to them."""
@@ -253,9 +262,22 @@ class Tiling(KernelShape):
         elements = 1
         for chain in self._chains():
             elements = max(elements, self._row(chain, vector))
-        if elements < self._scaled(SMALL):
+        if self.turns is not None:
+            elements *= self._at_once(elements, 4 if vector is None else self._narrow(vector))
+        elif elements < self._scaled(SMALL):
             elements *= self._several(self._scaled(SMALL) // elements)
         return elements
+
+    def _at_once(self, elements: int, narrow: int) -> int:
+        """How many rows of so many elements a program takes in one turn: no more than that its warps lie along a row,
+        so that each thread adds up its own columns.
+        """
+        assert self.turns is not None
+        last, each = self.turns.dims.data.items[-1], self._per_thread(elements, narrow)
+        most = min(self._scaled(TURN) // elements, narrow * each // THREAD)
+        rows = max(1, min(power(most + 1) // 2, power(self._size(last))))
+        self.loop_tiles[self.turns] = {last.name: rows}
+        return rows
 
     def _row(self, chain: list[tuple[ForOp, LoopDim]], vector: LoopDim | None) -> int:
         """Tiles of nested loops; how many points they have together."""
@@ -357,7 +379,7 @@ class Tiling(KernelShape):
         """Tiles of a kernel that reduces along the outer dims of what it reads."""
         tile = min(COLUMNS // self._narrow(vector), power(self._size(vector)))
         self.tiles[vector.name] = max(tile, 1)
-        for least, narrowest in ((6, 64), (2, 32)):
+        for least, narrowest in ((6, 64), (2, 32), (1, COLUMN_NARROW)):
             while self._programs() < least * self.target.processors and self.tiles[vector.name] > narrowest:
                 self.tiles[vector.name] //= 2
         chains = self._chains()
@@ -368,6 +390,7 @@ class Tiling(KernelShape):
         while held * self.tiles[vector.name] > ROW and self.tiles[vector.name] > 1:
             self.tiles[vector.name] //= 2
         points = max(COLUMN_BYTES // max(self._column_bytes(vector), 1), COLUMN_POINTS)
+        points *= min(max(self.target.processors // self._programs(), 1), COLUMN_LONELY)
         budget = max(1, power(self._scaled(points) + 1) // 2 // self.tiles[vector.name])
         return self.tiles[vector.name] * max(self._fill(chain, None, budget) for chain in chains)
 

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 
 from ..dialects.host import LaunchOp as HostLaunchOp
-from ..dialects.loop import DimsAttr, ForOp, KernelOp, StoreOp, body_ops
+from ..dialects.loop import DimsAttr, ForOp, KernelOp, ScratchOp, StoreOp, body_ops
 from ..dialects.tensor import TensorType, is_float
 from .fuse_emit import drop_unused
 from .tt_access import atomic_kind
@@ -25,9 +25,9 @@ DETERMINISTIC = "deterministic"
 
 
 def updates(op: Operation) -> list[StoreOp]:
-    """The stores of a kernel or loop that may meet: where they go, data says, or they change what is there."""
+    """The stores of a kernel or loop to memory that may meet: data says where they go, or they change what is there."""
     found = [o for r in op.regions for o in body_ops(r) if isinstance(o, StoreOp)]
-    return [o for o in found if o.combine is not None or o.indices]
+    return [o for o in found if (o.combine is not None or o.indices) and not isinstance(o.target.owner, ScratchOp)]
 
 
 def ordered_dims(kernel: Operation) -> set[str]:

@@ -14,6 +14,7 @@ from .gpu_target import GpuTarget
 from .schedule_access import Access, accesses, buffer_of, stride, type_of
 from .tile_extent import at_most
 from .tile_phases import ordered_dims
+from .tile_turns import turns_of
 
 _STATE = {"argmax": 2, "argmin": 2, "welford": 3}
 """Values that reductions carry for each lane; one where nothing is said."""
@@ -25,11 +26,14 @@ class KernelShape:
     def __init__(self, kernel: KernelOp, target: GpuTarget, hints: Hints) -> None:
         self.kernel, self.target, self.hints = kernel, target, hints
         self.grid = list(kernel.grid)
-        self.loops = [o for o in body_ops(kernel.body) if isinstance(o, ForOp)]
+        self.turns = turns_of(kernel)
+        """Whose points a program takes one by one; what is in it is tiled as in a kernel of one of its points."""
+        self.loops = [o for o in body_ops(kernel.body) if isinstance(o, ForOp) and o is not self.turns]
         self.found = accesses(body_ops(kernel.body))
         self.tiles: dict[str, int] = {d.name: 1 for d in self.grid}
         self.loop_tiles: dict[ForOp, dict[str, int]] = {o: {} for o in self.loops}
-        self.pinned = {s.name for o in self.loops for d in o.dims for s in expr.symbols(d.lo) | expr.symbols(d.hi)}
+        bounds = [d for o in body_ops(kernel.body) if isinstance(o, ForOp) for d in o.dims]
+        self.pinned = {s.name for d in bounds for s in expr.symbols(d.lo) | expr.symbols(d.hi)}
         self.pinned |= ordered_dims(kernel)
         self.kept = {
             s.name
@@ -40,7 +44,8 @@ class KernelShape:
         }
 
     def _outer(self) -> list[ForOp]:
-        return [o for o in self.kernel.body.block.ops if isinstance(o, ForOp)]
+        blocks = [self.kernel.body.block, *([self.turns.body.block] if self.turns is not None else ())]
+        return [o for block in blocks for o in block.ops if isinstance(o, ForOp) and o is not self.turns]
 
     def _chains(self) -> list[list[tuple[ForOp, LoopDim]]]:
         """The dims of nested loops, from the outermost in."""
@@ -76,7 +81,9 @@ class KernelShape:
         """Bytes of the elements that an access touches, each once."""
         moving = {s.name for e in a.index for s in expr.symbols(e)}
         points = itemsize(type_of(a).dtype)
-        for d in (*self.grid, *(d for o in self.loops for d in o.dims)):
+        turns = () if self.turns is None else tuple(self.turns.dims)
+        moving |= {s.name for d in turns if d.name in moving for s in expr.symbols(d.lo)}
+        for d in (*self.grid, *turns, *(d for o in self.loops for d in o.dims)):
             points *= self._size(d) if d.name in moving or a.indices else 1
         return points
 

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import expr, tt
 from ..dialects.errors import describe_location
-from ..dialects.loop import ForOp, LoadOp, LoopDim, ScratchOp, StoreOp
+from ..dialects.loop import ForOp, LoadOp, LoopDim, ScratchOp, StoreOp, body_ops
 from ..dialects.tensor import TensorType, is_complex
 from ..dialects.tt_foreign import BarrierOp
 from ..dialects.tt_types import element_of, shape_of, tensor
@@ -25,7 +25,7 @@ from .llvm_properties import KernelError
 from .tt_builder import Shape, TtBuilder, joint
 from .tt_index import MOST, Env, Index, Number, Place, known
 from .tt_loops import UNROLL
-from .tt_reductions import combine
+from .tt_reductions import combine, identity, over
 from .tt_scalar import widened
 
 
@@ -54,6 +54,8 @@ class Accesses:
         """Buffers that the kernel writes."""
         self.updated: set[SSAValue] = set()
         """Buffers that it writes where data says."""
+        self.sums: dict[SSAValue, dict[Any, None]] = {}
+        """For each scratch that is added to, the keys of its elements: what loops carry of it."""
         self.zero_beyond = False
         """Whether lanes that are no points read zero; else anything."""
         self.cache = "none"
@@ -212,6 +214,9 @@ class Accesses:
 
     def store(self, op: StoreOp) -> None:
         b, buffer, value = self.b, op.target, self.values[op.value]
+        if isinstance(buffer.owner, ScratchOp) and buffer in self.updated:
+            self._add_up(op, value)
+            return
         if op.mask is None and op.ok is None and buffer not in self.updated:
             self._keep(op, value)
         if isinstance(buffer.owner, ScratchOp):
@@ -231,6 +236,36 @@ class Accesses:
             self.written.clear()
         b.insert(tt.StoreOp.make(*operands, evict=_evict(op)))
         self.written[buffer] = around
+
+    def _add_up(self, op: StoreOp, value: SSAValue) -> None:
+        """Set an element of scratch, or add to it what the lanes of all axes have that loops around entered since."""
+        b, (key, axes), rank = self.b, self._element(op), len(self.axes)
+        value = b.fit(value, self.shape)
+        if op.combine is not None:
+            old, before, rank = b.recall(key) or (None, (), 0)
+            new = len(self.axes) - rank
+            if old is None or op.mask is not None or op.ok is not None or axes != tuple(a + new for a in before):
+                raise KernelError(f"loop.scratch is added to, but not as it was set ({describe_location(op.location)})")
+            kind, axes, first = op.combine.data, before, rank - len(axes)
+            for axis in self.axes[first : first + new]:
+                if axis.valid is not None:
+                    value = b.select(axis.valid, value, identity(b, kind, element_of(value.type)))
+            for at in reversed(range(first, first + new)):
+                (value,) = over(b, [value], at, lambda x, y: [combine(b, kind, x[0], y[0])])
+            value = combine(b, kind, old, value)
+        self.sums.setdefault(op.target, {})[key] = None
+        b.remember(key, (value, axes, rank))
+
+    def carried(self, op: ForOp) -> list[Any]:
+        """The keys of the elements of scratch that a loop adds to, of those that are set."""
+        stores = [o for o in body_ops(op.body) if isinstance(o, StoreOp) and o.combine is not None]
+        keys = [key for buffer in dict.fromkeys(o.target for o in stores) for key in self.sums.get(buffer, ())]
+        return [key for key in keys if self.b.recall(key) is not None]
+
+    def carry(self, keys: Sequence[Any], values: Sequence[SSAValue]) -> None:
+        """Have other values at hand for elements of scratch."""
+        for key, value in zip(keys, values, strict=True):
+            self.b.remember(key, (value, *self.b.recall(key)[1:]))
 
     def _update(self, op: StoreOp, pointer: SSAValue, value: SSAValue, mask: SSAValue | None, type: TensorType) -> None:
         """Every point updates: at once where the hardware can, else this program is alone and goes point by point."""

@@ -188,10 +188,13 @@ class TileLoop:
         count = len(carried)
         scans = self.scans if depth == len(self.dims) - 1 else []
         carried += [self._first(s) for s in scans]
-        rank = len(body.axes)
+        keys, rank = body.carried(self.op), len(body.axes)
+        inner = count + len(scans)
+        carried += [self.b.recall(key)[0] for key in keys]
 
         def step(i: SSAValue, state: Sequence[SSAValue]) -> list[SSAValue]:
-            body.scans = body.scans | dict(zip(scans, state[count:], strict=True))
+            body.scans = body.scans | dict(zip(scans, state[count:inner], strict=True))
+            body.carry(keys, state[inner:])
             written = dict(body.written)
             self._enter(d, Number(i, hi.bound), tile, whole=rest is not None)
             result = self._nest(depth + 1, list(state[:count]), True)
@@ -199,10 +202,12 @@ class TileLoop:
                 # what a later turn reads may have been written in this one by another thread
                 body.written = written | body.written
             del body.axes[rank:]
-            return [*result, *(body.scans[s] for s in scans)]
+            return [*result, *(body.scans[s] for s in scans), *(self.b.recall(key)[0] for key in keys)]
 
         stages = self.op.attributes.get(STAGES) if depth == len(self.dims) - 1 else None
-        state = self.b.loop(bounds[0], bounds[1], bounds[2], carried, step, stages)[:count]
+        state = self.b.loop(bounds[0], bounds[1], bounds[2], carried, step, stages)
+        body.carry(keys, state[inner:])
+        state = state[:count]
         return state if rest is None else self._unrolled(depth, rest, cast(int, d.hi), state)
 
     def _rest(self, d: LoopDim) -> int | None:

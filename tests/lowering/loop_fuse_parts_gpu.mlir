@@ -1,5 +1,5 @@
-// RUN: lamella-opt %s -p 'loop-fuse{threads=528 rows=512 hold=106496 in_turn=false launch=3.0 fork=0.0 op=0.25}' | filecheck %s
-// RUN: lamella-opt %s -p 'loop-fuse{threads=528 rows=512 hold=106496 in_turn=false launch=3.0 fork=0.0 op=4.0}' | filecheck %s --check-prefix=SLOW
+// RUN: lamella-opt %s -p 'loop-fuse{threads=528 rows=512 hold=106496 strips=0 launch=3.0 fork=0.0 op=0.25}' | filecheck %s
+// RUN: lamella-opt %s -p 'loop-fuse{threads=528 rows=512 hold=106496 strips=0 launch=3.0 fork=0.0 op=4.0}' | filecheck %s --check-prefix=SLOW
 
 // Sums in parts are there before they are used: a mask is computed for both, and not stored, unless that takes longer.
 

@@ -1,5 +1,5 @@
 // RUN: lamella-opt %s --split-input-file -p 'loop-fuse' | filecheck %s
-// RUN: lamella-opt %s --split-input-file -p 'loop-fuse{in_turn=false}' | filecheck %s --check-prefix=APART
+// RUN: lamella-opt %s --split-input-file -p 'loop-fuse{strips=0}' | filecheck %s --check-prefix=APART
 
 // Sums of rows and of columns: the sums of columns are made in strips, whose rows one kernel takes in turn. What both
 // read is computed once.

@@ -60,7 +60,7 @@ builtin.module {
     func.return %y, %z : !sym.t<[4096, 1024], f32, device=cuda:0>, !sym.t<[1024], f32, device=cuda:0>
   }
 }
-// CHECK: loop.for [r0 = 4096] reduce [add] attributes {tile = {{{[^}]*}}}, stages = 4 : i64} {
+// CHECK: loop.for [r0 = 4096] reduce [add] attributes {tile = {{{[^}]*}}}, stages = 3 : i64} {
 // CHECK: loop.for [d1 = 4096] attributes {tile = {{{[^}]*}}}} {
 // CHECK: loop.for [r0 = 4096] reduce [max] attributes {tile = {{{[^}]*}}}} {
 

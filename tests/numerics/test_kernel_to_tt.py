@@ -26,7 +26,7 @@ from lamella.dialects.text import parse_module, print_module
 from lamella.dialects.verify import verify_op
 from lamella.driver import run_passes
 from lamella.frontend.capture import capture
-from lamella.lowering import fuse_split, tile_choice, tile_rows
+from lamella.lowering import fuse_split, fuse_strips, tile_choice, tile_rows
 from lamella.lowering.gpu_target import GpuTarget
 
 from . import test_prims_to_loop
@@ -441,3 +441,51 @@ def test_wide_indices() -> None:
     text = print_module(module)
     assert re.search(r"tt\.addptr .* : !tt\.ptr<f32>, i64", text)
     assert re.search(r"tt\.addptr .*, tensor<\d+xi32>", text) and not re.search(r"tensor<\d+xi64>", text)
+
+
+def _norm_backward(g: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, w: Tensor) -> tuple[Tensor, ...]:
+    """Of a layer norm, with the gradient of the bias of a layer before it."""
+    n = [x.shape[-1]]
+    dx, dw, db = torch.ops.aten.native_layer_norm_backward(g.float(), x, n, mean, rstd, w, w, [True, True, True])
+    return dx.to(g.dtype), dw, db, dx.sum((0, 1))
+
+
+@pytest.mark.parametrize("turn", [1, 64, 2048])
+@pytest.mark.parametrize("shape", [(3, 11, 20), (5, 6, 32), (1, 40, 9), (2, 7, 2500), (37, 1, 16)])
+def test_rows_in_turn(shape: tuple[int, int, int], turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of columns are carried from row to row: of one row or of several in a turn, of tiles that are written out,
+    of a last strip and a last turn that are short. Nothing is added up in memory.
+    """
+    monkeypatch.setattr(fuse_split, "LEAST", 4)
+    monkeypatch.setattr(fuse_strips, "LEAST", 3)
+    monkeypatch.setattr(tile_choice, "TURN", turn)
+    passes = re.sub(r"threads=\d+ rows=\d+ strips=\d+", "threads=4 rows=512 strips=6", FROM_LOOP)
+    x, g = _normal(*shape), _normal(*shape).bfloat16()
+    var, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+    inputs = [g, x, mean, (var + 1e-5).rsqrt(), _normal(shape[-1])]
+    module = on_gpu(capture(_norm_backward, *inputs).module, f"aten,prims,loop,{passes}")
+    compare(Program(module, inputs).results, _norm_backward(*inputs), scale=20)
+    assert not [o for o in module.walk() if o.name == "tt.atomic_rmw"]
+    assert any(o.name == "scf.for" and len(o.results) >= 3 for o in module.walk())
+
+
+FEW_PLACES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
+    "embedding": (
+        lambda g, i: torch.ops.aten.embedding_dense_backward(g, i, 5, 2, False),
+        (_normal(30, 40, 7), _below(5, 30, 40)),
+    ),
+    "index_add": (lambda x, i, v: x.index_add(1, i, v), (_normal(6, 3, 4), _below(3, 700), _normal(6, 700, 4))),
+    "index_put": (
+        lambda x, i, v: x.index_put((i,), v, accumulate=True),
+        (_below(9, 4, 5), _below(8, 300) - 4, _below(9, 300, 5)),
+    ),
+    "scatter_add": (lambda x, i, v: x.scatter_add(0, i, v), (_normal(2, 6), _below(2, 500, 6), _normal(500, 6))),
+}
+
+
+@pytest.mark.parametrize("name", FEW_PLACES)
+def test_few_places(name: str) -> None:
+    """Where many updates meet, they are summed up, and nothing waits for anything."""
+    f, inputs = FEW_PLACES[name]
+    module = check(f, *inputs, scale=30)
+    assert not [o for o in module.walk() if o.name == "tt.atomic_rmw"]

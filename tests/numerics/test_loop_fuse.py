@@ -67,7 +67,7 @@ def test_random_programs(drawn: Any, machine: str) -> None:
 
 
 @settings(max_examples=60)
-@given(programs(), st.sampled_from([LoopFuse(), LoopFuse(rows=1, in_turn=False, threads=528)]))
+@given(programs(), st.sampled_from([LoopFuse(), LoopFuse(rows=1, strips=0, threads=528)]))
 def test_random_programs_with_every_reduction_in_parts(drawn: Any, fuser: LoopFuse) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fuse_split, "LEAST", 4)
@@ -127,10 +127,9 @@ def test_rows_in_turn(sizes: tuple[int, int, int], results: list[str], strips: i
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fuse_split, "LEAST", 4)
         patch.setattr(fuse_strips, "LEAST", least)
-        patch.setattr(fuse_strips, "STRIPS", strips)
         patch.setattr(fuse_strips, "WIDE", 1)
         wanted = run_module(module, [x.clone() for x in inputs])
-        run_passes(module, "loop-fuse,loop-schedule")
+        run_passes(module, f"loop-fuse{{strips={strips}}},loop-schedule")
         seen = run_module(module, [x.clone() for x in inputs])
         run_passes(module, "bufferize,kernel-to-llvm,host-to-llvm")
     got = native(module, CpuTarget.host())([x.clone() for x in inputs])
