@@ -269,7 +269,10 @@ class Accesses:
 
     def _update(self, op: StoreOp, pointer: SSAValue, value: SSAValue, mask: SSAValue | None, type: TensorType) -> None:
         """Every point updates: at once where the hardware can, else this program is alone and goes point by point."""
-        b, kind = self.b, cast(StringAttr, op.combine).data
+        b, kind, around = self.b, cast(StringAttr, op.combine).data, op.parent_op()
+        if self.written.get(op.target, around) is not around:
+            b.insert(BarrierOp.make())  # what it adds to was set by another thread
+            self.written.clear()
         shape = self.shape
         mask = b.both(mask, self.valid(shape))
         operands = [b.fit(v, shape) for v in (pointer, value, mask) if v is not None]
@@ -282,7 +285,7 @@ class Accesses:
             new = self._to_memory(self.b.cast(arith.TruncFOp, new, type.element) if new.type != old.type else new, type)
             operands[1] = b.fit(new, shape)
             b.insert(tt.StoreOp.make(*operands))
-        self.written[op.target] = op.parent_op()
+        self.written[op.target] = around
 
     def _element(self, op: LoadOp | StoreOp) -> tuple[Any, tuple[int, ...]]:
         """Which element of its buffer an access means, and which axes its plain indices are.
