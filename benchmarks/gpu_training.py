@@ -4,8 +4,8 @@
 
 The cases, the references in float64 and the rule of correctness are those of bench.py (`--modes train+opt --dtypes
 amp`). All backends of all models compile at once, in a process each with empty caches; what has not compiled in time is
-left out. Then blocks of steps are interleaved, model by model, with the optimizer and without it. `over` are medians of
-paired ratios.
+left out. Then each has as many steps to settle in (what records, tunes or warms up by itself does it there), and blocks
+of steps are interleaved, model by model, with the optimizer and without it. `over` are medians of paired ratios.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from typing import Any
 from harness import geometric_mean, table
 
 MODES = {"train+opt": "block", "train": "train_block"}
+
+SETTLING = 40
+"""Steps of each before its first block."""
 
 
 def load(path: str) -> ModuleType:
@@ -129,7 +132,8 @@ class Group:
 
     def time(self, mine: list[tuple[str, str]], mode: str, command: str, rounds: int = 5) -> None:
         times: dict[Any, list[float]] = {w: [] for w in mine}
-        steps = {w: max(2, int(0.12 / t)) for w in mine if (t := self.ask([w], command, 0).get(w))}
+        settled = {w: self.ask([w], command, SETTLING).get(w) for w in mine}
+        steps = {w: max(2, int(0.12 / t)) for w, s in settled.items() if s and (t := self.ask([w], command, 0).get(w))}
         for i in range(rounds):
             for w in list(steps)[:: 1 if i % 2 == 0 else -1]:
                 times[w] += [t for t in self.ask([w], command, steps[w]).values() if t]
