@@ -185,6 +185,8 @@ class GraphedCall:
         began, start = recorder.moment(), time.perf_counter()
         results = known.noted(self.graph(inputs))
         launched = time.perf_counter() - start
+        if not recorder.past(began):
+            launched = 0.0  # all were made before the GPU came to the first, or waited for room in its queue
         if idle and RARE * launched >= start - known.begun:
             recorder.tell_next = known.note_idle
         last, known.last, known.begun = known.last, (launched, began, recorder.moment()), start

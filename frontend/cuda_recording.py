@@ -300,6 +300,8 @@ def record(
         _results[address].add(recording)
     if not alone:
         sharing.add(recording, recorder.shared(), before)
+    elif policy.shares and not sharing.renewed:
+        sharing.outside.add(recording)
     return recording
 
 

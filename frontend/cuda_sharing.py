@@ -13,7 +13,7 @@ import math
 from bisect import bisect
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 from .cuda_steps import left
 
@@ -64,6 +64,11 @@ class Sharing:
 
     def __init__(self) -> None:
         self.parts: WeakKeyDictionary[Recording, Parts] = WeakKeyDictionary()
+        self.outside: WeakSet[Recording] = WeakSet()
+        """Those that would share it but for the others that there were, until all are made again for the first time:
+        what is crowded out then, when they come in the order of the program, will be each time.
+        """
+        self.renewed = False
         self.spent: list[Guest] = []
         """Results that are spent."""
         self.made = 0
@@ -95,9 +100,11 @@ class Sharing:
 
     def retire(self) -> None:
         """None of them is replayed any more."""
-        for recording in [*self.parts]:
+        for recording in [*self.parts, *self.outside]:
             recording.retire()
         self.parts.clear()
+        self.outside.clear()
+        self.renewed = True
         self.spent.clear()  # what is made from now on lies elsewhere
         self.made, self.patience = 0, self.patience * PATIENCE[1]
 

@@ -51,6 +51,8 @@ class Recorder:
         """How many times as long as its launches the GPU takes for a call."""
         self.taken = 0
         """Bytes that a recording keeps."""
+        self.behind = 0.0
+        """Seconds that the GPU is behind its launches at least."""
         self.tidied = 0
         self.forbidden: list[int] = []
         self.renewed = 0
@@ -156,7 +158,7 @@ class Recorder:
         return self.idles
 
     def past(self, moment: float) -> bool:
-        return self.waits
+        return self.waits and time.perf_counter() - moment >= self.behind
 
     def seconds(self, began: float, ended: float) -> float:
         return self.longer * (ended - began)

@@ -165,6 +165,16 @@ def test_what_did_not_pay_is_watched_again(busy: bool) -> None:
     assert call.fake.recorded == 1
 
 
+@pytest.mark.parametrize("behind", [0.0, 1.0])
+def test_launches_that_wait_for_the_gpu(behind: float) -> None:
+    """Those of a call that the GPU has not come to when all are made take long because its queue is full."""
+    call, w = graph_of(lambda v: (v[0] + 1,), asked=False), torch.randn(5)
+    call.fake.behind = behind
+    for _ in range(2 + 2 * WATCHED):
+        assert torch.equal(call([w])[0], w + 1)
+    assert call.fake.recorded == (not behind)
+
+
 def test_results_that_a_program_waits_for() -> None:
     """It finds the GPU idle at each call, which tells nothing where results would be copied."""
     for writes in (False, True):
@@ -282,6 +292,30 @@ def test_all_are_made_again() -> None:
         assert torch.equal(second([w])[0], w * 3)
     assert (fake.renewed, fake.recorded) == (1, recorded + 3)
     assert fake.replayed > 2 * PATIENCE[0]
+
+
+def test_what_was_crowded_out_is_made_again() -> None:
+    """What was alone as others had results where it writes shares memory with them the first time that all are made
+    again. What is crowded out after that stays alone.
+    """
+    (first, second), w = two_graphs(), torch.ones(1 << 20)
+    fake = first.fake
+    for owned in (1, 2):
+        for _ in range(3):
+            assert torch.equal(first([w])[0], w * 2)
+            assert torch.equal(second([w])[0], w * 3)
+        (y,) = second([w])
+        for _ in range(CROWDED + 1):
+            assert torch.equal(first([w])[0], w * 2)
+        assert torch.equal(y, w * 3)
+        assert fake.owned == owned
+        del y
+        recorded = fake.recorded
+        fake.renew()
+        for _ in range(2):
+            assert torch.equal(first([w])[0], w * 2)
+            assert torch.equal(second([w])[0], w * 3)
+        assert fake.recorded == recorded + (2 if owned == 1 else 1)
 
 
 def test_inputs_of_the_cpu() -> None:

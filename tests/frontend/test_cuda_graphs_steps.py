@@ -127,7 +127,7 @@ def test_steps(kinds: list[str], mode: Any, lent: int, recorder: Recorder, monke
     """All is eager's at every step; most calls are replayed."""
     monkeypatch.setattr(cuda_graphs, "LENT", lent)
     rng, program, same = random.Random(0), Program(3, mode), torch.randn(8, 16)
-    for _ in range(24):
+    for _ in range(28):
         inputs = [same if rng.random() < 0.3 else torch.randn(8, 16) for _ in range(2)]
         program.step(inputs, rng.choice(kinds))
     left()
