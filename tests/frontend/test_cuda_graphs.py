@@ -165,12 +165,13 @@ def test_what_did_not_pay_is_watched_again(busy: bool) -> None:
     assert call.fake.recorded == 1
 
 
-@pytest.mark.parametrize("behind", [0.0, 1.0])
+@pytest.mark.parametrize("behind", [0.0, 0.02])
 def test_launches_that_wait_for_the_gpu(behind: float) -> None:
     """Those of a call that the GPU has not come to when all are made take long because its queue is full."""
     call, w = graph_of(lambda v: (v[0] + 1,), asked=False), torch.randn(5)
     call.fake.behind = behind
     for _ in range(2 + 2 * WATCHED):
+        time.sleep(0.03)  # the GPU is through with the call before
         assert torch.equal(call([w])[0], w + 1)
     assert call.fake.recorded == (not behind)
 
