@@ -369,6 +369,27 @@ def _(_: Any) -> str:
     return f"{len(found)} of 8 calls were replayed"
 
 
+@check("host/cuda graphs, workspaces that others drop")
+def _(_: Any) -> str:
+    """As Inductor does before it records; then nothing, or other tensors, would lie where products have them."""
+    from lamella.frontend.cuda_recorder import recorder_of
+
+    x, w = rand(64, 16384, dtype=torch.bfloat16), rand(16384, 64, dtype=torch.bfloat16)
+    recorder = recorder_of(torch.cuda.current_device())
+    for asked in (False, True):
+        replay, (y,), _ = recorder.record(lambda inputs: (inputs[0] @ w,), [x], own=True, asked=asked)
+        torch._C._cuda_clearCublasWorkspaces()
+        torch.cuda.empty_cache()
+        replay()
+        others = [torch.zeros(1 << 20, device=GPU) for _ in range(256)]
+        for _ in range(4):
+            y.zero_()
+            replay()
+            same(y, x @ w, x.double() @ w.double())
+        assert not any(t.any() for t in others), "a product has written elsewhere"
+    return ""
+
+
 @check("host/several gpus, graphs")
 def _(_: Any) -> str:
     """Recordings of each GPU, whichever is current; a training step on the second; one graph on both."""

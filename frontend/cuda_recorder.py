@@ -123,8 +123,8 @@ class CudaRecorder:
         """The stream of the last replay."""
         self.tell_next: Callable[[bool], None] | None = None
         self.failures = 0
-        self.lasting = False
-        """Whether workspaces of cuBLAS stay."""
+        self.workspaces: Any = None
+        """The memory of those of cuBLAS that stay, once there are any."""
         self.before: Any = None
         """The memory of calls before they are recorded."""
         self._begin()
@@ -142,7 +142,7 @@ class CudaRecorder:
         self, run: Run, inputs: list[Any], own: bool, asked: bool
     ) -> tuple[Callable[[], None], Sequence[Any], int]:
         graph = torch.cuda.CUDAGraph()
-        if not asked:
+        if not asked or self.workspaces is not None:
             self._make_workspaces()
         try:
             results, taken = self._capture(graph, lambda: run(inputs), None if own else self.pool)
@@ -152,15 +152,22 @@ class CudaRecorder:
         return graph.replay, results, taken
 
     def _make_workspaces(self) -> None:
-        """cuBLAS has a workspace for each stream, which is allocated when it is first used, and stays. From now on
-        recordings have it where other memory is. Before, each had one among its own memory, which is free for others
+        """cuBLAS has a workspace for each thread and stream, which is allocated when it is first used. From now on
+        recordings have it in memory where nothing else is. Before, each had one among its own, which is free for others
         then where they share it, and nothing else had it.
+
+        Others drop all workspaces, as Inductor does when it records. This memory is then for the next one alone, as
+        what is recorded uses it still: else tensors, or nothing, would lie there.
         """
-        self.lasting = True
+        if not _has_pools():
+            return
         with torch.cuda.device(self.device), torch.cuda.stream(self.side):
+            if self.workspaces is None:
+                self.workspaces = torch.cuda.MemPool()
             a = torch.zeros(16, 16, dtype=torch.bfloat16, device="cuda")
-            torch.mm(a, a)
-            torch.addmm(a[0], a, a)  # cuBLASLt's
+            with torch.cuda.use_mem_pool(self.workspaces, self.device):
+                torch.mm(a, a)
+                torch.addmm(a[0], a, a)  # cuBLASLt's
 
     def _capture(self, graph: Any, run: Callable[[], Sequence[Any]], pool: Any) -> tuple[Sequence[Any], int]:
         """`torch.cuda.graph` gives back all memory that is free, so that what comes after lies elsewhere than before:
@@ -184,7 +191,7 @@ class CudaRecorder:
         return results, taken
 
     def _drop_workspaces(self) -> None:
-        if not self.lasting:
+        if self.workspaces is None:
             _c._cuda_clearCublasWorkspaces()
 
     def _after_failure(self) -> None:
@@ -204,8 +211,8 @@ class CudaRecorder:
         self._begin()
 
     def apart(self) -> AbstractContextManager[Any]:
-        if torch.cuda.get_allocator_backend() != "native":
-            return nullcontext()  # others have no pools
+        if not _has_pools():
+            return nullcontext()
         if self.before is None:
             with torch.cuda.device(self.device):
                 self.before = torch.cuda.MemPool()
@@ -256,6 +263,11 @@ class CudaRecorder:
 
     def reads(self, t: torch.Tensor) -> bool:
         return t.is_cuda
+
+
+def _has_pools() -> bool:
+    """Whether torch's allocator has pools of memory: others have none."""
+    return torch.cuda.get_allocator_backend() == "native"
 
 
 @cache
