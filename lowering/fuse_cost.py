@@ -42,7 +42,8 @@ class Machine:
     `launch` and `fork` are microseconds, `speed` the bytes that one thread moves in one, `op` those in the time of an
     add of an element. `reuse`: how many rows or columns of a product use an element of the other factor once it is at
     hand. `parts`: sums may be made in parts that depend on how many sums there are, and so may what is fused; else
-    bytes alone count. `runs`: a few long runs of memory are read faster than many short ones.
+    bytes alone count. `runs`: of how many rows sums of columns are made at a time where a few long runs of memory are
+    read faster than many short ones; 0 where not. 1: each thread reads rows of its own, as they lie.
     """
 
     l1: int = 48 << 10
@@ -60,7 +61,7 @@ class Machine:
     op: float = BYTES_PER_OP
     reuse: int = 8
     parts: bool = True
-    runs: bool = False
+    runs: int = 0
 
     def time(self, work: float, points: int) -> float:
         """Microseconds for a kernel that moves `work` bytes in `points` independent parts."""
@@ -69,6 +70,14 @@ class Machine:
             return serial
         parallel = self.fork + serial / max(1, min(points, self.threads))
         return self.launch + min(serial, parallel)
+
+    def far(self, read: int, size: int) -> bool:
+        """Whether sums of columns wait for memory: `read` bytes, of elements of `size`. Where threads read whole rows,
+        sums are read and written with each element, which takes longer than a narrow one of the last cache.
+        """
+        if self.runs != 1:
+            return read > self.l2
+        return read > (4 * self.l2 if size >= 4 else self.l3 // 2)
 
     @property
     def row(self) -> int:

@@ -1,4 +1,5 @@
-"""Reductions rewritten before fusion: long ones with few results in parts, variance in two passes.
+"""Reductions rewritten before fusion: long ones with few results in parts, and sums of columns where a thread should
+read rows as they lie; variance in two passes.
 
     sum over r of x[r]  =  sum over c of (sum over r in chunk c of x[r])
     welford(x)          =  mean = sum(x) / n,  m2 = sum((x - mean)**2)
@@ -10,6 +11,7 @@ matrices stay whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import sympy
@@ -39,6 +41,12 @@ LEAST = 64 << 10
 
 ROWS = 64
 """Rows of a part where the results are columns."""
+
+RUN = 2 << 20
+"""Bytes of rows, about, that one thread adds up where each should read memory as it lies."""
+
+WHOLE = 32
+"""Rows that are a whole strip then (schedule_strips)."""
 
 COLUMNS = 32
 """Results whose columns a program of a GPU sums up, about."""
@@ -80,8 +88,9 @@ def split_reductions(ops: Sequence[Operation], machine: Machine, hints: Hints) -
                 continue
             if _in_two_passes(o, machine, hints):
                 pieces = two_passes(o, hints)
+        alone = machine if len(pieces) == 1 else replace(machine, runs=0)  # the second pass finds columns at hand
         for piece in pieces:
-            found += _in_parts(piece, machine, hints) if isinstance(piece, NestOp) else [piece]
+            found += _in_parts(piece, alone, hints) if isinstance(piece, NestOp) else [piece]
     return found
 
 
@@ -248,10 +257,12 @@ def _in_parts(o: NestOp, machine: Machine, hints: Hints) -> list[Operation]:
         return [o]
     columns = _is_column(o, hints)
     least = max(ROWS, machine.rows)
-    if results >= machine.threads * (least if columns else 1):
-        return [o]
     sizes = [hints.size(d.extent) for d in o.reduce]
     k = next((i for i, n in enumerate(sizes) if n >= 8), max(range(len(sizes)), key=lambda i: sizes[i]))
+    if columns and machine.runs == 1 and (rows := _run(o, sizes[k], points, results, machine, hints)):
+        return in_parts(o, [(k, rows)])
+    if results >= machine.threads * (least if columns else 1):
+        return [o]
     if columns and machine.rows:
         tiles = -(-results // COLUMNS)
         least = min(least, max(2 * ROWS, points * tiles // machine.threads))
@@ -264,6 +275,23 @@ def _in_parts(o: NestOp, machine: Machine, hints: Hints) -> list[Operation]:
     elif machine.hold:
         rows = 1 << (rows.bit_length() - 1)  # held in a tile, whose sizes are powers of two
     return [o] if 2 * rows > sizes[k] else in_parts(o, [(k, rows)])
+
+
+def _run(o: NestOp, extent: int, points: int, results: int, machine: Machine, hints: Hints) -> int:
+    """How many points of a reduced dim a part has where threads should each read rows as they lie, all columns of them;
+    0 where there is too little to share, or there are sums enough for all threads beside those of columns.
+    """
+    loads = accesses(o.body.block.ops)
+    size = max((itemsize(type_of(a).dtype) for a in loads), default=0)
+    columns = max((hints.size(d.extent) for d in o.dims if any(stride(a, d.symbol) == 1 for a in loads)), default=1)
+    parts, read = 2 * machine.threads * columns // max(1, results), results * points * size
+    if parts < 2 or not machine.far(read, size):
+        return 0
+    inside = max(1, points // max(1, extent))
+    parts = max(parts, -(-read // RUN) // machine.threads * machine.threads)  # as many for each
+    rows = max(-(-extent // parts), -(-ROWS // inside))
+    rows = -(-rows // WHOLE) * WHOLE if inside == 1 else rows
+    return rows if 2 * rows <= extent else 0
 
 
 def _is_column(o: NestOp, hints: Hints) -> bool:

@@ -35,7 +35,8 @@ class LoopSchedule(ModulePass):
     are made for these, on which no sum depends. `amx`: whether there are matrix units, `blocks`:
     whether products of f32 are made in blocks without them. `pairs`: whether pairs of
     products of 16 bits are added by one instruction. `parts`: whether the order of a product's sums may depend on its
-    sizes. `runs`: whether a few long runs of memory are read faster than many short ones.
+    sizes. `runs`: of how many rows sums of columns are made at a time where few long runs of memory are read faster
+    than many short ones; 0 where not.
     """
 
     name = "loop-schedule"
@@ -51,7 +52,7 @@ class LoopSchedule(ModulePass):
     blocks: bool = False
     pairs: bool = False
     parts: bool = True
-    runs: bool = False
+    runs: int = 0
     statistics: dict[str, int] = field(default_factory=dict[str, int], init=False, compare=False)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -36,7 +36,7 @@ def pipeline(
     alike = " invariant=true" if invariant else ""
     alike += " tf32=true" if options.tf32 and numerics != "eager" else ""
     pairs = " pairs=true" if target.has_pairs else ""
-    runs = " runs=true" if target.has_long_runs else ""
+    runs = f" runs={target.runs}" if target.runs else ""
     units = f"amx={str(target.has_amx).lower()}{' blocks=true' if target.has_blocks and not target.has_amx else ''}"
     # with torch's threads: which sums are added up again may depend on what else is in a block, so not to the bit
     busy = "" if options.deterministic or target.threads == target.cores else f" busy={target.threads}"
@@ -60,7 +60,7 @@ def pipeline(
             f"aten-to-prims{{random={options.random}{rounds}{deterministic}{halves}}}",
             f"prims-canonicalize{{numerics={numerics}}}",
             "prims-to-loop",
-            f"loop-fuse{{{gpu.machine if gpu else target.machine}{whole}}}",
+            f"loop-fuse{{{gpu.machine if gpu else target.machine + runs}{whole}}}",
             "inline-calls",
             *(["upload-numbers"] if gpu else []),
             f"share-kernels{{l2={target.l2} l3={target.l3}}}",

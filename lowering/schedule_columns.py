@@ -50,7 +50,7 @@ def columns(kernel: KernelOp, d: LoopDim, machine: Machine, hints: Hints) -> Non
             _widen_scratch(kernel, op, dim, width)
     move_into_loop(kernel, [dim])
     if strips is not None:
-        make_strips(kernel, *strips, width, machine.runs)
+        make_strips(kernel, strips, width)
 
 
 def _width(kernel: KernelOp, d: LoopDim, machine: Machine, hints: Hints, most: int) -> int:

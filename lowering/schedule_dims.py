@@ -68,10 +68,11 @@ def blocked(d: LoopDim, name: str, size: int) -> tuple[list[LoopDim], LoopDim]:
     if isinstance(d.extent, int) and d.extent <= size:
         return [], d
     b = expr.symbol(name)
-    end = expr.after(b * size, size)
+    start = b * size if d.lo == 0 else expr.normal(d.lo + b * size)  # pyright: ignore[reportOperatorIssue]
+    end = expr.after(start, size)
     whole = isinstance(d.extent, int) and d.extent % size == 0
     hi = end if whole else sympy.Min(sympy.sympify(d.hi), end)
-    return [LoopDim(name, 0, expr.ceildiv(d.extent, size))], LoopDim(d.name, b * size, hi)
+    return [LoopDim(name, 0, expr.ceildiv(d.extent, size))], LoopDim(d.name, start, hi)
 
 
 def move_into_loop(kernel: KernelOp, inner: list[LoopDim]) -> None:

@@ -215,6 +215,8 @@ def _unroll(loop: ForOp, ops: Sequence[Operation], extent: Dim, lanes: int, vect
         return 4 if cost <= 24 else 2
     most = max(4, min(vectors.values // states, extent // lanes))
     rows = [block_extent(d) for o in ops if isinstance(o, ForOp) for d in o.dims]
+    if cost <= 4 and rows and all(n == 1 for n in rows):
+        return 4
     if cost <= 4 and all(isinstance(n, int) and n <= TERMS for n in rows):
         return next((n for n in range(most, 4, -1) if extent // lanes % n == 0), 4)
     return most if cost <= 4 and not far else max(4, min(most, COLUMNS // lanes))

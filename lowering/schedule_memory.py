@@ -148,6 +148,8 @@ def _read_ahead(a: LoadOp, loop: ForOp, kernel: KernelOp, far: int) -> None:
     if inner is loop or not isinstance(inner, ForOp):
         row = _next_tile(a, loop, kernel) or _row_step(a, loop)
         return prefetch(a, far) if row is None else prefetch(a, row, 2)
+    if all(block_extent(d) == 1 for d in inner.dims):
+        return None  # row after row as they lie, which the machine sees
     step = stride(a, inner.dims[-1].symbol)
     return prefetch(a, far if step in (None, 0, 1) else expr.normal(step * bytes_of(a) * ROWS_AHEAD))  # pyright: ignore
 

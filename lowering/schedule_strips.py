@@ -7,7 +7,8 @@ for [b1 = 16, d0 = …] { %s = for [r0 = 256*b1 : 256*b1 + 256] reduce [add] {�
 for [d0 = …] { %s = load %u[d0 - 512*b0]; store f(%s), %y[d0] }
 
 A vector's worth of columns from first to last row reads a few lines of each page, over and over again. Machines that
-read long runs faster than many short ones add up few rows at a time, as they lie in memory, and strips in f64:
+read long runs faster than many short ones add up few rows at a time (`runs`, 4 here), as they lie in memory, and strips
+in f64:
 
 for [b1 = 32] {
   for [b2 = 32, d0 = …] {
@@ -18,6 +19,8 @@ for [b1 = 32] {
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import sympy
 from xdsl.dialects import arith
@@ -52,18 +55,28 @@ from .schedule_dims import blocked, bytes_of
 LEAST, MOST = BLOCK * BLOCK, 4 * BLOCK * BLOCK
 """Rows of a strip: no sum has more terms than with blocks of blocks, nor a strip more pages than are kept in mind."""
 
-TOGETHER = 4
-"""Rows that are added up at a time where long runs are read faster."""
-
-FEW = 8 * BLOCK
-"""Rows of a strip of such: so few that sums are as exact as a cascade's, and what follows a strip costs little."""
+ADDED = 2 * BLOCK
+"""How often a strip adds up rows at a time, where long runs are read faster (`runs`): so few times that sums are as
+exact as a cascade's, and what follows a strip costs little.
+"""
 
 COLUMNS = 4096
 """Columns of a grid point at most, whose sums are in the first cache."""
 
 
-def strips_of(kernel: KernelOp, d: LoopDim, hints: Hints, machine: Machine) -> tuple[ForOp, int] | None:
-    """The only loop of a kernel, and the rows of a strip, where sums of columns along `d` are made so."""
+@dataclass(frozen=True)
+class Strips:
+    """How the only loop of a kernel is made in strips of so many rows; `runs` of them are added up at a time, all of a
+    strip where it is 0.
+    """
+
+    loop: ForOp
+    rows: int
+    runs: int
+
+
+def strips_of(kernel: KernelOp, d: LoopDim, hints: Hints, machine: Machine) -> Strips | None:
+    """Where sums of columns along `d` are made in strips."""
     ops = list(kernel.body.block.ops)
     loops = [o for o in ops if isinstance(o, ForOp)]
     if len(loops) != 1 or any(isinstance(o, ScratchOp) for o in ops):
@@ -74,30 +87,34 @@ def strips_of(kernel: KernelOp, d: LoopDim, hints: Hints, machine: Machine) -> t
         return None
     if {k.data for k in loop.reduce.data} != {"add"} or any(f"{r.type}" not in SUMMED for r in loop.res):
         return None
-    if len(loop.dims) != 1 or loop.dims[0].lo != 0 or contractions_of_loop(loop, tuple(kernel.grid), True):
-        return None
-    if not machine.runs and any(map(op_cost, _inside(loop))):  # memory is waited for less
+    if len(loop.dims) != 1 or contractions_of_loop(loop, tuple(kernel.grid), True):
         return None
     extent = loop.dims[0].extent
     rows = hints.size(extent)
-    strip = FEW if machine.runs else max(LEAST, -(-rows // (2 * BLOCK * BLOCK)) * BLOCK)
-    read = hints.size(d.extent) * rows * max((bytes_of(a) for a in accesses(_inside(loop))), default=0)
+    parts = hints.points(tuple(g for g in kernel.grid if g.symbol in expr.symbols(loop.dims[0].lo)))
+    size = max((bytes_of(a) for a in accesses(_inside(loop))), default=0)
+    read = hints.size(d.extent) * rows * parts * size
+    runs = machine.runs if machine.far(read, size) else 0
+    if not runs and any(map(op_cost, _inside(loop))):  # memory is waited for less
+        return None
+    strip = ADDED * runs or max(LEAST, -(-rows // (2 * BLOCK * BLOCK)) * BLOCK)
     if rows < 2 * strip or strip > MOST or read <= machine.l2:
         return None
     # Any number of strips is added up in f64 alone.
-    wide = machine.runs and all(r.type != f64 for r in loop.res)
+    wide = runs and all(r.type != f64 for r in loop.res)
     if not wide and not (isinstance(extent, int) and extent <= MOST * strip):
         return None
-    whole = (n for n in range(strip, min(2 * strip, rows), TOGETHER) if isinstance(extent, int) and extent % n == 0)
-    return loop, next(whole, strip)
+    likely = range(strip, min(2 * strip, rows), max(1, runs)) if isinstance(extent, int) else ()
+    return Strips(loop, next((n for n in likely if extent % n == 0), strip), runs)
 
 
 def _inside(loop: ForOp) -> list[Operation]:
     return [o for o in body_ops(loop.body) if not isinstance(o, YieldOp)]
 
 
-def make_strips(kernel: KernelOp, loop: ForOp, rows: int, width: int, few: bool) -> None:
-    """Write out the loops for the one over columns that is around a loop over rows; `few` are added up at a time."""
+def make_strips(kernel: KernelOp, strips: Strips, width: int) -> None:
+    """Write out the loops for the one over columns that is around a loop over rows."""
+    loop, rows, runs = strips.loop, strips.rows, strips.runs
     block, location, around = kernel.body.block, loop.location, loop.parent_op()
     assert isinstance(around, ForOp)
     (d,) = around.dims
@@ -118,10 +135,10 @@ def make_strips(kernel: KernelOp, loop: ForOp, rows: int, width: int, few: bool)
 
     counting, dim = blocked(loop.dims[0], "b1", rows)
     inner = [*counting, d]
-    if few:
-        step = LoopDim("b2", 0, -(-rows // TOGETHER))
-        first = expr.normal(dim.lo + TOGETHER * step.symbol)
-        last = expr.after(first, TOGETHER)
+    if runs:
+        step = LoopDim("b2", 0, -(-rows // runs))
+        first = expr.normal(dim.lo + runs * step.symbol)
+        last = expr.after(first, runs)
         dim = LoopDim(dim.name, first, sympy.Min(loop.dims[0].hi, last) if isinstance(dim.hi, sympy.Min) else last)
         inner = [step, d]
     known: dict[SSAValue, SSAValue] = {}
@@ -131,16 +148,16 @@ def make_strips(kernel: KernelOp, loop: ForOp, rows: int, width: int, few: bool)
     added.append(summed)
     begin, end, kept = list[Operation](), list[Operation](), list[ScratchOp]()
     for r, own in zip(loop.res, summed.res, strict=True):
-        wide = f64 if few and r.type == f32 else r.type
+        wide = f64 if runs and r.type == f32 else r.type
         whole = strip = scratch(wide)
         begin += zero(whole, wide)
-        if few:
+        if runs:
             strip = scratch(r.type)
             begin += zero(strip, r.type)
             end.append(read := LoadOp.make(strip.res, at, location=location))
             extended = [arith.ExtFOp(read.res, f64)] if wide != r.type else []
             end += [*extended, add(extended[0].result if extended else read.res, whole), *zero(strip, r.type)]
-        kept += [whole, strip] if few else [whole]
+        kept += [whole, strip] if runs else [whole]
         added.append(add(own, strip))
         result = LoadOp.make(whole.res, at, location=location)
         narrow = [arith.TruncFOp(result.res, f32)] if wide != r.type else []
@@ -148,8 +165,8 @@ def make_strips(kernel: KernelOp, loop: ForOp, rows: int, width: int, few: bool)
         r.replace_all_uses_with(narrow[0].result if narrow else result.res)
     loop.detach()
     loop.erase()
-    strips = columns(inner, added)
-    if few:
-        strips = columns(counting, [strips, columns([d], end)])
-    block.insert_ops_before([*kept, columns([d], begin), strips], around)
+    summing = columns(inner, added)
+    if runs:
+        summing = columns(counting, [summing, columns([d], end)])
+    block.insert_ops_before([*kept, columns([d], begin), summing], around)
     drop_unused(block)

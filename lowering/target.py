@@ -46,11 +46,12 @@ class CpuTarget:
         return self.has_amx or self.vector_bits > self.blas_bits
 
     @property
-    def has_long_runs(self) -> bool:
-        """Whether a few long runs of memory are read faster than many short ones: so on a Zen 5, and not on processors
-        of Intel's with matrix units. Others were not measured.
+    def runs(self) -> int:
+        """Of how many rows sums of columns are made at a time where a few long runs of memory are read faster than many
+        short ones: on a Zen 5, and on a Zen 4, whose threads should each read memory as it lies. 0 elsewhere: it is not
+        so on processors of Intel's with matrix units, and others were not measured.
         """
-        return self.cpu == "znver5"
+        return {"znver4": 1, "znver5": 4}.get(self.cpu, 0)
 
     @property
     def has_bf16_vectors(self) -> bool:

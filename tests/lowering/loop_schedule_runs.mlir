@@ -1,4 +1,4 @@
-// RUN: lamella-opt %s --split-input-file -p 'loop-schedule{bits=512 runs=true}' | filecheck %s
+// RUN: lamella-opt %s --split-input-file -p 'loop-schedule{bits=512 runs=4}' | filecheck %s
 
 // Where long runs of memory are read faster: of strips of columns four rows are added up at a time, many vectors of each.
 // What a strip has is added up in f64.

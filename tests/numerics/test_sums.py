@@ -69,13 +69,13 @@ def test_long_sums(name: str, dynamic: bool) -> None:
     assert _error(compiled(x), exact) <= 1.3 * _error(function(x), exact)
 
 
-@pytest.mark.parametrize("runs", [False, True], ids=["short runs", "long runs"])
+@pytest.mark.parametrize("runs", [0, 4, 1], ids=["short runs", "long runs", "whole rows"])
 @pytest.mark.parametrize("dynamic", [False, True], ids=["known", "unknown"])
-def test_columns_in_strips(dynamic: bool, runs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_in_strips(dynamic: bool, runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums of more columns than a line has, of memory that no cache near a core holds, which are added up in strips:
     enough of them for 16 cores.
     """
-    monkeypatch.setattr(CpuTarget, "has_long_runs", runs)
+    monkeypatch.setattr(CpuTarget, "runs", runs)
     for dtype in (torch.float32, torch.float64, torch.int64, torch.bfloat16):
         torch._dynamo.reset()
         compiled = torch.compile(_columns, backend="lamella", dynamic=dynamic, fullgraph=True, options={"cache": False})
