@@ -104,7 +104,7 @@ def _flat(kernel: KernelOp, bits: int, machine: Machine, hints: Hints) -> None:
     if across is not None:
         d, access = across
         near = sum(map(hints.bytes, kernel.body.block.args)) <= machine.l3
-        tile = tile_of(access, machine.runs and near and crowded(found, d))
+        tile = tile_of(access, machine.runs > 0 and near and crowded(found, d))
         block, dim = blocked(vector, "b1", tile[1])
         outer, rows = blocked(d, "b0", tile[0])
         rest = [x for x in grid if x is not vector and x is not d]
