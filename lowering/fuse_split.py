@@ -28,7 +28,7 @@ from .contraction import contraction_of_nest
 from .fuse_bins import as_sums
 from .fuse_cost import Hints, Machine
 from .fuse_graph import tensor_type
-from .fuse_strips import Cut, cuts_of, strips
+from .fuse_strips import Cut, cuts_of, is_sum, strips
 from .index_simplify import facts
 from .index_split import substitute_body
 from .schedule_access import Access, accesses, stride, type_of
@@ -259,7 +259,7 @@ def _in_parts(o: NestOp, machine: Machine, hints: Hints) -> list[Operation]:
     least = max(ROWS, machine.rows)
     sizes = [hints.size(d.extent) for d in o.reduce]
     k = next((i for i, n in enumerate(sizes) if n >= 8), max(range(len(sizes)), key=lambda i: sizes[i]))
-    if columns and machine.runs == 1 and (rows := _run(o, sizes[k], points, results, machine, hints)):
+    if columns and is_sum(o) and machine.runs == 1 and (rows := _run(o, sizes[k], points, results, machine, hints)):
         return in_parts(o, [(k, rows)])
     if results >= machine.threads * (least if columns else 1):
         return [o]

@@ -51,7 +51,7 @@ def strips(ops: Sequence[Operation], hints: Hints, machine: Machine, least: int)
     """
     nests = [o for o in ops if isinstance(o, NestOp) and o.combine.data and o.scan is None]
     large = [o for o in nests if hints.points((*o.dims, *o.reduce)) >= least and len(o.dims)]
-    if not any(map(_is_sum, large)):
+    if not any(map(is_sum, large)):
         return {}
     sources = _Sources(ops, hints, least)
     rows: dict[tuple[SSAValue, Way], NestOp] = {}
@@ -63,7 +63,7 @@ def strips(ops: Sequence[Operation], hints: Hints, machine: Machine, least: int)
             kept, reduced = _along(moves, o.dims), _along(moves, o.reduce)
             if kept and reduced:
                 rows.setdefault((v, (reduced, kept)), o)
-                if _is_sum(o) and len(moves) - 1 in kept - reduced and _reads_once(o, moves):
+                if is_sum(o) and len(moves) - 1 in kept - reduced and _reads_once(o, moves):
                     columns.append((o, v, (kept, reduced)))
     position = {o: i for i, o in enumerate(ops)}
     found: dict[NestOp, list[Cut]] = {}
@@ -102,7 +102,7 @@ def _fits(o: NestOp, machine: Machine) -> bool:
     return not machine.sums or (isinstance(columns, int) and columns <= machine.sums)
 
 
-def _is_sum(o: NestOp) -> bool:
+def is_sum(o: NestOp) -> bool:
     return [k.data for k in o.combine.data] == ["add"] and tensor_type(o.res[0]).dtype in SUMMED
 
 

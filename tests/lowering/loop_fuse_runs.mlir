@@ -80,3 +80,19 @@ func.func @main(%x: !sym.t<[4096, 1024], f32>) -> (!sym.t<[1024], f32>, !sym.t<[
   } : !sym.t<[1024], f32>, !sym.t<[1024], f32> loc("aten.var"("model.py":1:1))
   func.return %0, %1 : !sym.t<[1024], f32>, !sym.t<[1024], f32>
 }
+
+// -----
+
+// Maxima are read from first to last row: strips add up.
+
+// CHECK:      loop.kernel @amax_0(
+// CHECK-SAME:   grid [d0 = 1024]
+// CHECK-NEXT:   loop.for [r0 = 4096] reduce [max]
+// CHECK:      func.func
+func.func @main(%x: !sym.t<[4096, 1024], f32>) -> !sym.t<[1024], f32> {
+  %0 = loop.nest [d0 = 1024] reduce [r0 = 4096] combine [max] {
+    %a = loop.load %x[r0, d0] : !sym.t<[4096, 1024], f32>
+    loop.yield %a : f32
+  } : !sym.t<[1024], f32> loc("aten.amax"("model.py":1:1))
+  func.return %0 : !sym.t<[1024], f32>
+}
