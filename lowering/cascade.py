@@ -11,6 +11,11 @@ from .llvm_builder import Num
 BLOCK = 16
 """Terms of a partial sum."""
 
+ADDED = 2 * BLOCK
+"""Terms of what a strip of rows adds up before that is added in f64 (schedule_strips): so few that sums are as exact,
+and what follows a strip costs little.
+"""
+
 LONG_BLOCK = 128
 """The same where a block's end costs more: it has divisions, or a tile's sums of products leave their registers."""
 

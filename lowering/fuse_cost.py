@@ -43,7 +43,7 @@ class Machine:
     add of an element. `reuse`: how many rows or columns of a product use an element of the other factor once it is at
     hand. `parts`: sums may be made in parts that depend on how many sums there are, and so may what is fused; else
     bytes alone count. `runs`: of how many rows sums of columns are made at a time where a few long runs of memory are
-    read faster than many short ones; 0 where not. 1: each thread reads rows of its own, as they lie.
+    read faster than many short ones; 0 where not.
     """
 
     l1: int = 48 << 10
@@ -71,11 +71,16 @@ class Machine:
         parallel = self.fork + serial / max(1, min(points, self.threads))
         return self.launch + min(serial, parallel)
 
+    @property
+    def in_order(self) -> bool:
+        """Whether each thread should read rows of its own, as they lie, to add up columns."""
+        return self.runs == 1
+
     def far(self, read: int, size: int) -> bool:
         """Whether sums of columns wait for memory: `read` bytes, of elements of `size`. Where threads read whole rows,
         sums are read and written with each element, which takes longer than a narrow one of the last cache.
         """
-        if self.runs != 1:
+        if not self.in_order:
             return read > self.l2
         return read > (4 * self.l2 if size >= 4 else self.l3 // 2)
 

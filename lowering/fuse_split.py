@@ -4,8 +4,8 @@ read rows as they lie; variance in two passes.
     sum over r of x[r]  =  sum over c of (sum over r in chunk c of x[r])
     welford(x)          =  mean = sum(x) / n,  m2 = sum((x - mean)**2)
 
-The number of parts depends on sizes alone, never on threads: a run gives the same bits as the next. Products of
-matrices stay whole.
+The number of parts depends on sizes and the machine, never on how many threads run: a run gives the same bits as the
+next. Products of matrices stay whole.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ..dialects.expr import Dim
 from ..dialects.loop import DimsAttr, IndexAttr, IndexOp, LoadOp, LoopDim, NestOp, ScatterOp, YieldOp
 from ..dialects.symbol_kinds import SIGNED, symbol_kind
 from ..dialects.tensor import TensorType, is_float, itemsize
+from .cascade import ADDED
 from .contraction import contraction_of_nest
 from .fuse_bins import as_sums
 from .fuse_cost import Hints, Machine
@@ -44,9 +45,6 @@ ROWS = 64
 
 RUN = 2 << 20
 """Bytes of rows, about, that one thread adds up where each should read memory as it lies."""
-
-WHOLE = 32
-"""Rows that are a whole strip then (schedule_strips)."""
 
 COLUMNS = 32
 """Results whose columns a program of a GPU sums up, about."""
@@ -259,7 +257,7 @@ def _in_parts(o: NestOp, machine: Machine, hints: Hints) -> list[Operation]:
     least = max(ROWS, machine.rows)
     sizes = [hints.size(d.extent) for d in o.reduce]
     k = next((i for i, n in enumerate(sizes) if n >= 8), max(range(len(sizes)), key=lambda i: sizes[i]))
-    if columns and is_sum(o) and machine.runs == 1 and (rows := _run(o, sizes[k], points, results, machine, hints)):
+    if columns and is_sum(o) and machine.in_order and (rows := _run(o, sizes[k], points, results, machine, hints)):
         return in_parts(o, [(k, rows)])
     if results >= machine.threads * (least if columns else 1):
         return [o]
@@ -290,7 +288,7 @@ def _run(o: NestOp, extent: int, points: int, results: int, machine: Machine, hi
     inside = max(1, points // max(1, extent))
     parts = max(parts, -(-read // RUN) // machine.threads * machine.threads)  # as many for each
     rows = max(-(-extent // parts), -(-ROWS // inside))
-    rows = -(-rows // WHOLE) * WHOLE if inside == 1 else rows
+    rows = -(-rows // ADDED) * ADDED if inside == 1 else rows  # whole strips
     return rows if 2 * rows <= extent else 0
 
 

@@ -202,7 +202,8 @@ def _unroll_sums(loop: ForOp, copies: int, all: bool) -> None:
 
 def _unroll(loop: ForOp, ops: Sequence[Operation], extent: Dim, lanes: int, vectors: Vectors, far: bool) -> int:
     """Vectors side by side: chains of a reduction hide each other's latency; columns in the second cache are read in
-    long runs, from memory so that all partial sums stay in registers, of which a few rows have no more than results.
+    long runs, from memory so that all partial sums stay in registers, of which a few rows have no more than results;
+    one row after the other is read as it lies, whatever is side by side.
     Where an element takes longer than a chain waits, as an exponential does, copies are only more code to compile.
     """
     cost = sum(op_cost(o) for o in ops)
@@ -215,7 +216,7 @@ def _unroll(loop: ForOp, ops: Sequence[Operation], extent: Dim, lanes: int, vect
         return 4 if cost <= 24 else 2
     most = max(4, min(vectors.values // states, extent // lanes))
     rows = [block_extent(d) for o in ops if isinstance(o, ForOp) for d in o.dims]
-    if cost <= 4 and rows and all(n == 1 for n in rows):
+    if cost <= 4 and all(n == 1 for n in rows):
         return 4
     if cost <= 4 and all(isinstance(n, int) and n <= TERMS for n in rows):
         return next((n for n in range(most, 4, -1) if extent // lanes % n == 0), 4)

@@ -42,7 +42,7 @@ from ..dialects.loop import (
     body_ops,
 )
 from ..dialects.tensor import TensorType
-from .cascade import BLOCK
+from .cascade import ADDED, BLOCK
 from .contraction import contractions_of_loop
 from .fuse_body import zero_of
 from .fuse_cost import Hints, Machine
@@ -54,11 +54,6 @@ from .schedule_dims import blocked, bytes_of
 
 LEAST, MOST = BLOCK * BLOCK, 4 * BLOCK * BLOCK
 """Rows of a strip: no sum has more terms than with blocks of blocks, nor a strip more pages than are kept in mind."""
-
-ADDED = 2 * BLOCK
-"""How often a strip adds up rows at a time, where long runs are read faster (`runs`): so few times that sums are as
-exact as a cascade's, and what follows a strip costs little.
-"""
 
 COLUMNS = 4096
 """Columns of a grid point at most, whose sums are in the first cache."""
