@@ -86,7 +86,7 @@ def memory(kernel: KernelOp, machine: Machine, hints: Hints, is_product: bool) -
                     if loop is last:
                         a.attributes["next"] = UnitAttr()
                 elif row is None and loop is first:
-                    _read_ahead(a, loop, kernel, far)
+                    _read_ahead(a, loop, kernel, far if is_product else _past_the_rest(a, loop, kernel, far, sides))
                 elif row is not None and loop is last:
                     prefetch(a, row * -(-far // row) * sides)
 
@@ -112,6 +112,17 @@ def _row_of_point(a: LoadOp, kernel: KernelOp, machine: Machine) -> int | None:
     step = stride(a, kernel.grid[-1].symbol) if len(kernel.grid) else None
     row = step * bytes_of(a) if isinstance(step, int) else 0
     return row if 0 < row <= machine.l1 // 2 else None
+
+
+def _past_the_rest(a: LoadOp, loop: ForOp, kernel: KernelOp, far: int, sides: int) -> int:
+    """At least `far` bytes, to what is read later: of rows of which a part is read, those that are all the way."""
+    rows = [*kernel.grid, *loop.dims][-2:]
+    step = stride(a, rows[0].symbol) if len(rows) > 1 else None
+    extent = block_extent(loop.dims[-1])
+    if not isinstance(step, int) or not isinstance(extent, int):
+        return far
+    part, row = extent * bytes_of(a), step * bytes_of(a) * sides
+    return row * -(-far // row) if part <= far and part < row // sides else far
 
 
 def _rows_apart(a: LoadOp, loop: ForOp, kernel: KernelOp, machine: Machine) -> bool:
