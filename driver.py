@@ -291,9 +291,11 @@ def _compile_module(module: ModuleOp, options: Options, tell: bool) -> Compilati
         found = default_cache().get("graph", key)
         if found is not None:
             return Compilation(**pickle.loads(found), from_cache=True)
+    from .lowering.report import take_notes  # not needed for what is kept
+
     stages: list[tuple[str, str]] = []
     notes: dict[str, Any] = {}
-    after: list[Callable[..., None]] = [lambda _i, p, m: _take_notes(p.name, m, notes)]
+    after: list[Callable[..., None]] = [lambda _i, p, m: take_notes(p.name, m, notes)]
     teller: StoryTeller | None = None
     if dumping or tell:
         from .lowering.kernel_story import StoryTeller
@@ -392,18 +394,6 @@ def _dump_folder(options: Options) -> str:
     return options.dump or os.environ.get("LAMELLA_DUMP") or ""
 
 
-def _take_notes(name: str, module: ModuleOp, notes: dict[str, Any]) -> None:
-    """What is visible at one level only and told to the user later."""
-    from .lowering import report
-    from .lowering.decisions import decided
-
-    if name == "launch-together":
-        notes["decisions"] = decided(module)
-    elif name == "bufferize":  # makes variants of kernels, and copies superfluous
-        notes["calls"] = report.calls(module)
-        notes["kernels"] = report.kernels(module)
-
-
 def _add_patterns(module: ModuleOp) -> None:
     """Make the patterns that users have registered part of the module."""
     from .lowering.registered_patterns import REGISTERED
@@ -435,18 +425,7 @@ def _reuse_traces() -> None:
     """Needs torch's compiler loaded; the first call counts."""
     from .frontend.trace_reuse import reuse_traces
 
-    reuse_traces(_is_ours, _traces)
-
-
-def _is_ours(backend: Any) -> bool:
-    return getattr(_inner(backend), "compiler_fn", None) is lamella
-
-
-def _inner(backend: Any) -> Any:
-    """What torch.compile was given, without what TorchDynamo wraps it in."""
-    while (inner := getattr(backend, "_torchdynamo_orig_backend", None)) is not None:
-        backend = inner
-    return backend
+    reuse_traces(lamella, _traces)
 
 
 def _traces(backend: Any) -> tuple[Any, str] | None:
@@ -454,12 +433,11 @@ def _traces(backend: Any) -> tuple[Any, str] | None:
     from .codegen.cache import default_cache
     from .codegen.target import CpuTarget
 
-    given = _inner(backend)
-    wanted = _asked(given.kwargs.get("options"), given.kwargs.get("mode"))
+    wanted = _asked(backend.kwargs.get("options"), backend.kwargs.get("mode"))
     if not (wanted.cache and wanted.traces) or wanted.freezing or _dump_folder(wanted):
         return None
     wanted = replace(wanted, timing=False)
-    return default_cache(), f"{_version()}|{wanted!r}|{given.dynamic}|{CpuTarget.host().key}"
+    return default_cache(), f"{_version()}|{wanted!r}|{backend.dynamic}|{CpuTarget.host().key}"
 
 
 if "torch._dynamo.convert_frame" in sys.modules:  # torch.compile looks the backend up

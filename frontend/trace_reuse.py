@@ -42,8 +42,10 @@ Owner = Callable[[Any], "tuple[Store, str] | None"]
 
 
 @functools.cache
-def reuse_traces(ours: Callable[[Any], bool], owner: Owner) -> None:
-    """From now on, functions that are compiled by backends that are `ours` are not traced again in another process."""
+def reuse_traces(compiler: Callable[..., Any], owner: Owner) -> None:
+    """From now on, functions that `compiler` compiles as torch.compile's backend are not traced again in another
+    process.
+    """
     from torch._dynamo import convert_frame
 
     module: Any = convert_frame
@@ -53,7 +55,8 @@ def reuse_traces(ours: Callable[[Any], bool], owner: Owner) -> None:
     @functools.wraps(traced)
     def compile(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
-        if not ours(given["compiler_fn"]):
+        backend = _inner(given["compiler_fn"])
+        if getattr(backend, "compiler_fn", None) is not compiler:
             return traced(*args, **kwargs)
         if isinstance(optimizer := given["locals"].get("self"), torch.optim.Optimizer):
             mark_rates(optimizer, _sizes(given["code"], given["closure"]))
@@ -61,19 +64,19 @@ def reuse_traces(ours: Callable[[Any], bool], owner: Owner) -> None:
         less = nullcontext() if _are_traced() else nothing_for_nobody()
         with without_collection(), torch._dynamo.config.patch(_SETTINGS), sizes, less:
             # it makes much that stays, and would be looked through again and again
-            made = found_or_traced(given, *args, **kwargs)
+            made = found_or_traced(backend, given, *args, **kwargs)
             if made.guarded_code is not None:
                 _shorten(made.guarded_code.code, given["globals"])
             settle("a trace")
         return made
 
     @with_room
-    def found_or_traced(given: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def found_or_traced(backend: Any, given: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         from .torch_state import cache_entries
         from .traces import Frame, NotKept, kept
 
         try:
-            owned = owner(given["compiler_fn"])
+            owned = owner(backend)
         except Exception:  # the backend says what is wrong with an option or a setting
             owned = None
         if owned is None or not _usual(given, module):
@@ -204,6 +207,13 @@ class _Recording:
         manager, self.manager = self.manager, None
         (graph, guards, builder), self.built = self.built or (None, None, None), None
         return (graph, manager.shape_code_parts, guards, builder) if manager is not None else None
+
+
+def _inner(backend: Any) -> Any:
+    """What torch.compile was given, without what TorchDynamo wraps it in."""
+    while (inner := getattr(backend, "_torchdynamo_orig_backend", None)) is not None:
+        backend = inner
+    return backend
 
 
 def _usual(given: dict[str, Any], module: Any) -> bool:

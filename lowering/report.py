@@ -12,6 +12,7 @@ from ..dialects import expr, host
 from ..dialects.aten import AtenOp
 from ..dialects.loop import IndexAttr, KernelOp, LaunchOp
 from ..dialects.tensor import TensorType
+from .decisions import decided
 from .host_calls import is_read
 from .origins import Call, lines, origins
 from .out_variants import OUT_VARIANTS
@@ -85,6 +86,15 @@ def _value(attribute: Any) -> Any:
     if isinstance(attribute, StringAttr):
         return attribute.data
     return getattr(getattr(attribute, "value", None), "data", str(attribute))
+
+
+def take_notes(done: str, module: ModuleOp, notes: dict[str, Any]) -> None:
+    """What is visible after one pass only, the pass that is `done`, and told to the user later."""
+    if done == "launch-together":
+        notes["decisions"] = decided(module)
+    elif done == "bufferize":  # makes variants of kernels, and copies superfluous
+        notes["calls"] = calls(module)
+        notes["kernels"] = kernels(module)
 
 
 def kernels(module: ModuleOp) -> list[dict[str, Any]]:

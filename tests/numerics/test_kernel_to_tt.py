@@ -26,7 +26,7 @@ from lamella.dialects.text import parse_module, print_module
 from lamella.dialects.verify import verify_op
 from lamella.driver import run_passes
 from lamella.frontend.capture import capture
-from lamella.lowering import fuse_split, fuse_strips, tile_choice, tile_rows
+from lamella.lowering import tile_choice
 from lamella.lowering.gpu_target import GpuTarget
 
 from . import test_prims_to_loop
@@ -267,61 +267,61 @@ def test_random_programs_in_small_tiles(drawn: Any) -> None:
 # Functions
 
 
-def _normal(*shape: int) -> Tensor:
+def normal(*shape: int) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
-def _below(n: int, *shape: int) -> Tensor:
+def below(n: int, *shape: int) -> Tensor:
     return torch.randint(0, n, shape, generator=torch.Generator().manual_seed(n))
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Sequence[Tensor]]] = {
-    "gelu": (lambda x, a, b: F.gelu(x * a + b), (_normal(37, 100), _normal(100), _normal(100))),
-    "softmax": (lambda x: x.softmax(-1), (_normal(37, 100),)),
-    "long softmax": (lambda x: x.softmax(-1), (_normal(2, 60000),)),
-    "held softmax": (lambda x: x.softmax(-1), (_normal(2, 20000),)),
-    "held softmax of halves": (lambda x: x.softmax(-1), (_normal(3, 3000).bfloat16(),)),
-    "held long softmax": (lambda x: x.softmax(-1), (_normal(1, 40000),)),
-    "held parts": (lambda x: F.batch_norm(x, None, None, training=True), (_normal(40, 2, 28, 28),)),
-    "held layer norm": (lambda x, w: F.layer_norm(x, (5120,), w), (_normal(3, 5120), _normal(5120))),
-    "held group norm": (lambda x, w: F.group_norm(x, 2, w), (_normal(2, 6, 50, 17), _normal(6))),
-    "softmax of halves": (lambda x: x.softmax(-1), (_normal(7, 300).bfloat16(),)),
-    "layer norm": (lambda x, y, w, b: F.layer_norm(x + y, (100,), w, b), (_normal(5, 100),) * 2 + (_normal(100),) * 2),
-    "long layer norm": (lambda x, w: F.layer_norm(x, (60000,), w), (_normal(2, 60000), _normal(60000))),
-    "cross entropy": (lambda x, t: F.cross_entropy(x, t), (_normal(37, 100), _below(100, 37))),
-    "columns": (lambda x: (x.sum(0), x.amax(0)), (_normal(300, 70),)),
-    "columns in parts": (lambda x: x.sum(0), (_normal(1600, 50),)),
-    "rows": (lambda x: (x.sum(1), x.amin(1), x.prod(1), x.argmax(1)), (_normal(9, 70),)),
-    "all": (lambda x: x.sum(), (_normal(300, 230),)),
-    "middle": (lambda x: x.sum(1), (_normal(4, 50, 33),)),
-    "any": (lambda x: ((x > 2).any(1), (x > -2).all(0), (x > 0).sum(1)), (_normal(9, 70),)),
-    "transpose": (lambda x, y: (x.t() + y, x.t().contiguous()), (_normal(130, 70), _normal(70, 130))),
-    "heads": (lambda x: x.permute(0, 2, 1, 3).contiguous(), (_normal(3, 5, 7, 9),)),
-    "channels last": (lambda x: x.contiguous(memory_format=torch.channels_last), (_normal(2, 40, 9, 9),)),
-    "running": (lambda x: (x.cumsum(-1), x.cumsum(0), x.cummax(-1)[0], x.logcumsumexp(-1)), (_normal(9, 70),)),
-    "long running": (lambda x: x.abs().cumsum(-1), (_normal(2, 17000),)),
-    "embedding": (lambda i, w, p: F.embedding(i, w) + p, (_below(50, 4, 9), _normal(50, 30), _normal(9, 30))),
-    "index_add": (lambda x, i, v: x.index_add(0, i, v), (_normal(50, 30), _below(50, 20), _normal(20, 30))),
-    "batch norm": (lambda x: F.batch_norm(x, None, None, training=True), (_normal(8, 6, 5, 7),)),
-    "group norm": (lambda x: F.group_norm(x, 3), (_normal(4, 6, 5, 7),)),
-    "variance": (lambda x: (*torch.var_mean(x, 1), *torch.var_mean(x, 0), x.std()), (_normal(9, 70),)),
-    "long variance": (lambda x: torch.var_mean(x, 1), (_normal(600, 40000)[:, :20000],)),
-    "pooling": (lambda x: F.max_pool2d(x.relu(), 3, 2, 1), (_normal(2, 3, 11, 13),)),
-    "pooling of halves": (lambda x: F.max_pool2d(x.relu(), 3, 2, 1), (_normal(2, 3, 11, 13).bfloat16(),)),
-    "pooling in pairs": (lambda x: F.max_pool2d(x.relu(), 3, 2, 1), (_normal(2, 3, 12, 14),)),
-    "pooling of halves in pairs": (lambda x: F.avg_pool2d(x, 2, 2), (_normal(2, 3, 12, 14).bfloat16(),)),
-    "means in pairs": (lambda x: F.avg_pool2d(x, (3, 5), (1, 2), (1, 2)), (_normal(2, 3, 12, 14),)),
-    "pooling in pairs of a part": (lambda x: F.max_pool2d(x[:, :, 1:, 2:], 3, 2), (_normal(2, 3, 13, 14),)),
-    "joining": (lambda x, y: (torch.cat([x, 2 * y], 1), F.pad(x, (1, 2, 3, -1))), (_normal(9, 70), _normal(9, 13))),
-    "flip": (lambda x: (x.flip(1), x.cumsum(1).flip(1), x.cumsum(1)[:, ::2]), (_normal(9, 70),)),
-    "twice": (lambda x: x.softmax(-1).sum(-2), (_normal(3, 20, 30),)),
-    "of a column": (lambda x: x + x.sum(0) + x.logsumexp(1, keepdim=True), (_normal(37, 100),)),
-    "strides": (lambda x, y: x * 2 + y, (_normal(40, 60).t()[::2], _normal(30, 80)[:, ::2])),
+    "gelu": (lambda x, a, b: F.gelu(x * a + b), (normal(37, 100), normal(100), normal(100))),
+    "softmax": (lambda x: x.softmax(-1), (normal(37, 100),)),
+    "long softmax": (lambda x: x.softmax(-1), (normal(2, 60000),)),
+    "held softmax": (lambda x: x.softmax(-1), (normal(2, 20000),)),
+    "held softmax of halves": (lambda x: x.softmax(-1), (normal(3, 3000).bfloat16(),)),
+    "held long softmax": (lambda x: x.softmax(-1), (normal(1, 40000),)),
+    "held parts": (lambda x: F.batch_norm(x, None, None, training=True), (normal(40, 2, 28, 28),)),
+    "held layer norm": (lambda x, w: F.layer_norm(x, (5120,), w), (normal(3, 5120), normal(5120))),
+    "held group norm": (lambda x, w: F.group_norm(x, 2, w), (normal(2, 6, 50, 17), normal(6))),
+    "softmax of halves": (lambda x: x.softmax(-1), (normal(7, 300).bfloat16(),)),
+    "layer norm": (lambda x, y, w, b: F.layer_norm(x + y, (100,), w, b), (normal(5, 100),) * 2 + (normal(100),) * 2),
+    "long layer norm": (lambda x, w: F.layer_norm(x, (60000,), w), (normal(2, 60000), normal(60000))),
+    "cross entropy": (lambda x, t: F.cross_entropy(x, t), (normal(37, 100), below(100, 37))),
+    "columns": (lambda x: (x.sum(0), x.amax(0)), (normal(300, 70),)),
+    "columns in parts": (lambda x: x.sum(0), (normal(1600, 50),)),
+    "rows": (lambda x: (x.sum(1), x.amin(1), x.prod(1), x.argmax(1)), (normal(9, 70),)),
+    "all": (lambda x: x.sum(), (normal(300, 230),)),
+    "middle": (lambda x: x.sum(1), (normal(4, 50, 33),)),
+    "any": (lambda x: ((x > 2).any(1), (x > -2).all(0), (x > 0).sum(1)), (normal(9, 70),)),
+    "transpose": (lambda x, y: (x.t() + y, x.t().contiguous()), (normal(130, 70), normal(70, 130))),
+    "heads": (lambda x: x.permute(0, 2, 1, 3).contiguous(), (normal(3, 5, 7, 9),)),
+    "channels last": (lambda x: x.contiguous(memory_format=torch.channels_last), (normal(2, 40, 9, 9),)),
+    "running": (lambda x: (x.cumsum(-1), x.cumsum(0), x.cummax(-1)[0], x.logcumsumexp(-1)), (normal(9, 70),)),
+    "long running": (lambda x: x.abs().cumsum(-1), (normal(2, 17000),)),
+    "embedding": (lambda i, w, p: F.embedding(i, w) + p, (below(50, 4, 9), normal(50, 30), normal(9, 30))),
+    "index_add": (lambda x, i, v: x.index_add(0, i, v), (normal(50, 30), below(50, 20), normal(20, 30))),
+    "batch norm": (lambda x: F.batch_norm(x, None, None, training=True), (normal(8, 6, 5, 7),)),
+    "group norm": (lambda x: F.group_norm(x, 3), (normal(4, 6, 5, 7),)),
+    "variance": (lambda x: (*torch.var_mean(x, 1), *torch.var_mean(x, 0), x.std()), (normal(9, 70),)),
+    "long variance": (lambda x: torch.var_mean(x, 1), (normal(600, 40000)[:, :20000],)),
+    "pooling": (lambda x: F.max_pool2d(x.relu(), 3, 2, 1), (normal(2, 3, 11, 13),)),
+    "pooling of halves": (lambda x: F.max_pool2d(x.relu(), 3, 2, 1), (normal(2, 3, 11, 13).bfloat16(),)),
+    "pooling in pairs": (lambda x: F.max_pool2d(x.relu(), 3, 2, 1), (normal(2, 3, 12, 14),)),
+    "pooling of halves in pairs": (lambda x: F.avg_pool2d(x, 2, 2), (normal(2, 3, 12, 14).bfloat16(),)),
+    "means in pairs": (lambda x: F.avg_pool2d(x, (3, 5), (1, 2), (1, 2)), (normal(2, 3, 12, 14),)),
+    "pooling in pairs of a part": (lambda x: F.max_pool2d(x[:, :, 1:, 2:], 3, 2), (normal(2, 3, 13, 14),)),
+    "joining": (lambda x, y: (torch.cat([x, 2 * y], 1), F.pad(x, (1, 2, 3, -1))), (normal(9, 70), normal(9, 13))),
+    "flip": (lambda x: (x.flip(1), x.cumsum(1).flip(1), x.cumsum(1)[:, ::2]), (normal(9, 70),)),
+    "twice": (lambda x: x.softmax(-1).sum(-2), (normal(3, 20, 30),)),
+    "of a column": (lambda x: x + x.sum(0) + x.logsumexp(1, keepdim=True), (normal(37, 100),)),
+    "strides": (lambda x, y: x * 2 + y, (normal(40, 60).t()[::2], normal(30, 80)[:, ::2])),
     "empty": (lambda x: (x.sum(1), x * 2, x.sum(0)), (torch.empty(5, 0),)),
     "rows of nothing": (lambda x: (x.softmax(-1), x.cumsum(1), x.sum(0), x.exp().mean()), (torch.empty(5, 0),)),
-    "scalar": (lambda x: x * 2 + x.sum(), (_normal(),)),
-    "integers": (lambda x: (x // 3, x % 5, x / 2, x << 2, x.abs()), (_below(200, 9, 20) - 100,)),
-    "bytes": (lambda x: (x + 200, x.float(), x // 3, x.to(torch.int8)), (_below(255, 300).to(torch.uint8),)),
+    "scalar": (lambda x: x * 2 + x.sum(), (normal(),)),
+    "integers": (lambda x: (x // 3, x % 5, x / 2, x << 2, x.abs()), (below(200, 9, 20) - 100,)),
+    "bytes": (lambda x: (x + 200, x.float(), x // 3, x.to(torch.int8)), (below(255, 300).to(torch.uint8),)),
 }  # fmt: skip
 
 
@@ -356,7 +356,7 @@ def test_other_sizes(name: str, columns_here: int) -> None:
     """One kernel for all sizes: captured on one, run on others, whose rows are held or gone through."""
     rows, columns = torch.export.Dim("rows", min=2, max=100_000), torch.export.Dim("columns", min=2, max=100_000)
     shapes = ({0: rows, 1: columns},)
-    check(DYNAMIC[name], _normal(37, 100), others=[_normal(11, columns_here)], scale=100, dynamic_shapes=shapes)
+    check(DYNAMIC[name], normal(37, 100), others=[normal(11, columns_here)], scale=100, dynamic_shapes=shapes)
 
 
 @pytest.mark.parametrize("columns_here", [90, 96])
@@ -364,67 +364,9 @@ def test_other_sizes(name: str, columns_here: int) -> None:
 def test_sizes_that_were_multiples(name: str, columns_here: int) -> None:
     """A kernel has a form for multiples of 16, and one for all sizes."""
     rows, columns = torch.export.Dim("rows", min=2, max=100_000), torch.export.Dim("columns", min=2, max=100_000)
-    shapes, others = ({0: rows, 1: columns},), [_normal(11, columns_here)]
-    module = check(DYNAMIC[name], _normal(37, 112), others=others, scale=100, dynamic_shapes=shapes)
+    shapes, others = ({0: rows, 1: columns},), [normal(11, columns_here)]
+    module = check(DYNAMIC[name], normal(37, 112), others=others, scale=100, dynamic_shapes=shapes)
     assert any(o.name == "scf.if" for o in module.walk())
-
-
-@pytest.mark.parametrize("dims", [(0, 2), (0,), (0, 1), (1, 2), (0, 1, 2)])
-def test_variance_in_parts(dims: tuple[int, ...]) -> None:
-    """Means and deviations of parts, which are not all as long, are those of the whole."""
-    passes = FROM_LOOP.replace("hold=65536", "hold=64")
-    x = _normal(37, 11, 10) * 3 + 100
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"LEAST": 4, "CHUNK": 96, "ROWS": 2}.items():
-            patch.setattr(fuse_split, name, value)
-        module = on_gpu(
-            capture(lambda x: torch.var_mean(x, dims), x).module,
-            "aten,prims,loop," + passes.replace("rows=512", "rows=2"),
-        )
-    compare(Program(module, [x]).results, torch.var_mean(x, dims), scale=10)
-
-
-def test_one_pass_over_long_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The largest value and the sum of exponentials in one loop, with infinities and NaN where eager has them."""
-    inf, n = float("inf"), 40000
-    rows = [torch.full((n,), -inf), _normal(n) * 50, _normal(n).where(torch.arange(n) > 39000, -inf)]
-    rows += [_normal(n).where(torch.arange(n) != 9000, inf), _normal(n).where(torch.arange(n) != 9000, torch.nan)]
-    monkeypatch.setattr(fuse_split, "LEAST", 1 << 40)
-    module = check(lambda x: x.log_softmax(-1), torch.stack(rows))
-    assert next(len(o.results) for o in module.walk() if o.name == "scf.for") == 2
-
-
-WINDOWS: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, ...], bool]] = {
-    "max": (lambda x: F.max_pool2d(F.relu(x), 3, 2, 1), (2, 3, 16, 20), True),
-    "mean": (lambda x: F.avg_pool2d(x, 3, 2, 1), (2, 3, 16, 20), False),
-    "ceiling": (lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), (2, 3, 15, 18), True),
-    "least": (lambda x: -F.max_pool2d(-x, 5, 2, 2), (2, 3, 16, 20), True),
-    "a step of one": (lambda x: F.max_pool2d(x, 3, 1, 1) + x, (1, 2, 12, 30), True),
-    "one row": (lambda x: F.max_pool1d(x, 3, 2, 1), (2, 3, 64), False),
-    "a prime number of rows": (lambda x: F.max_pool2d(x, 3, 2, 1), (2, 3, 13, 20), True),
-    "more rows than eight": (lambda x: F.max_pool2d(x, 3, 2, 1), (2, 3, 22, 20), False),
-    "apart": (lambda x: F.max_pool2d(x, 2), (2, 3, 16, 20), False),
-}
-"""Windows, what they are of, and whether rows share what they read."""
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("name", WINDOWS)
-def test_rows_of_windows(name: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that are written out are the same; what they share is loaded once."""
-    program, shape, shared = WINDOWS[name]
-    x = _normal(*shape).to(dtype)
-    x[..., 3] = torch.nan
-
-    def stores() -> int:
-        module = on_gpu(capture(program, x).module, f"aten,prims,loop,{FROM_LOOP}")
-        (found,) = Program(module, [x]).results
-        torch.testing.assert_close(found, program(x), equal_nan=True)
-        return sum(isinstance(o, tt.StoreOp) for o in module.walk())
-
-    alone = stores()
-    monkeypatch.setattr(tile_rows, "LEAST", 0)
-    assert (stores() > alone) == shared
 
 
 def test_wide_indices() -> None:
@@ -441,51 +383,3 @@ def test_wide_indices() -> None:
     text = print_module(module)
     assert re.search(r"tt\.addptr .* : !tt\.ptr<f32>, i64", text)
     assert re.search(r"tt\.addptr .*, tensor<\d+xi32>", text) and not re.search(r"tensor<\d+xi64>", text)
-
-
-def _norm_backward(g: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, w: Tensor) -> tuple[Tensor, ...]:
-    """Of a layer norm, with the gradient of the bias of a layer before it."""
-    n = [x.shape[-1]]
-    dx, dw, db = torch.ops.aten.native_layer_norm_backward(g.float(), x, n, mean, rstd, w, w, [True, True, True])
-    return dx.to(g.dtype), dw, db, dx.sum((0, 1))
-
-
-@pytest.mark.parametrize("turn", [1, 64, 2048])
-@pytest.mark.parametrize("shape", [(3, 11, 20), (5, 6, 32), (1, 40, 9), (2, 7, 2500), (37, 1, 16)])
-def test_rows_in_turn(shape: tuple[int, int, int], turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sums of columns are carried from row to row: of one row or of several in a turn, of tiles that are written out,
-    of a last strip and a last turn that are short. Nothing is added up in memory.
-    """
-    monkeypatch.setattr(fuse_split, "LEAST", 4)
-    monkeypatch.setattr(fuse_strips, "LEAST", 3)
-    monkeypatch.setattr(tile_choice, "TURN", turn)
-    passes = re.sub(r"threads=\d+ rows=\d+ strips=\d+", "threads=4 rows=512 strips=6", FROM_LOOP)
-    x, g = _normal(*shape), _normal(*shape).bfloat16()
-    var, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
-    inputs = [g, x, mean, (var + 1e-5).rsqrt(), _normal(shape[-1])]
-    module = on_gpu(capture(_norm_backward, *inputs).module, f"aten,prims,loop,{passes}")
-    compare(Program(module, inputs).results, _norm_backward(*inputs), scale=20)
-    assert not [o for o in module.walk() if o.name == "tt.atomic_rmw"]
-    assert any(o.name == "scf.for" and len(o.results) >= 3 for o in module.walk())
-
-
-FEW_PLACES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
-    "embedding": (
-        lambda g, i: torch.ops.aten.embedding_dense_backward(g, i, 5, 2, False),
-        (_normal(30, 40, 7), _below(5, 30, 40)),
-    ),
-    "index_add": (lambda x, i, v: x.index_add(1, i, v), (_normal(6, 3, 4), _below(3, 700), _normal(6, 700, 4))),
-    "index_put": (
-        lambda x, i, v: x.index_put((i,), v, accumulate=True),
-        (_below(9, 4, 5), _below(8, 300) - 4, _below(9, 300, 5)),
-    ),
-    "scatter_add": (lambda x, i, v: x.scatter_add(0, i, v), (_normal(2, 6), _below(2, 500, 6), _normal(500, 6))),
-}
-
-
-@pytest.mark.parametrize("name", FEW_PLACES)
-def test_few_places(name: str) -> None:
-    """Where many updates meet, they are summed up, and nothing waits for anything."""
-    f, inputs = FEW_PLACES[name]
-    module = check(f, *inputs, scale=30)
-    assert not [o for o in module.walk() if o.name == "tt.atomic_rmw"]
