@@ -55,6 +55,8 @@ def room_of(op: ForOp, target: CpuTarget) -> int | None:
     """Bytes that the code for a loop needs of memory; None where there is none for it."""
     if not (target.has_amx or target.has_avx512) or _contraction(op) is None:
         return None
+    if _sums(op).shape[0] % (SIDE if target.has_amx else vector_functions.ROWS):  # pyright: ignore
+        return None
     return (packed_bytes if target.has_amx else vector_functions.packed_bytes)(cast(int, _sums(op).shape[1]))
 
 
@@ -77,7 +79,7 @@ def _contraction(op: ForOp) -> Contraction | None:
         [str(v.type) for v in (found.left, found.right, *inner.res)] == ["f32"] * 3,
         isinstance(store.target.owner, ScratchOp) and _sums(op).dtype == "f32" and store.value is inner.res[0],
         store.mask is None and store.ok is None and store.combine is None,
-        all(isinstance(n, int) and n % SIDE == 0 for n in _sums(op).shape),
+        all(isinstance(n, int) for n in _sums(op).shape) and cast(int, _sums(op).shape[1]) % SIDE == 0,
         list(store.index) == [within(d) for d in op.dims],
         all(name in (d.name, found.reduce[0].name) for name, d in zip(along, op.dims, strict=True)),
         not any(isinstance(o, AssertOp) for o in inner.body.block.ops),

@@ -25,6 +25,7 @@ from ..dialects.loop import (
 from .cascade import BLOCK as TERMS
 from .fuse_cost import BYTES_PER_OP, Hints, Machine
 from .fuse_graph import op_cost
+from .kernel_split import SPLIT
 from .schedule_access import Access, accesses, stride
 from .schedule_apart import set_apart
 from .schedule_attention import tile_attention
@@ -55,6 +56,9 @@ LONG = 32
 GRAIN = 64 << 10
 """Bytes of work, arithmetic included, below which another thread does not pay."""
 
+PACKED = 32
+"""Products of packed factors that take as long as one of factors that are read where they lie."""
+
 OFTEN = 4
 """Points of a block that use what is gathered for it, at least."""
 
@@ -84,7 +88,8 @@ def schedule_kernel(kernel: KernelOp, vectors: Vectors, machine: Machine, hints:
     if tiling is None:
         order_points(kernel, machine, hints)
         set_sides(kernel, hints)
-    memory(kernel, machine, hints, tiling is not None)
+    packs = vectors.blocks and not vectors.amx and any(SPLIT in o.attributes for o in kernel.body.block.ops)
+    memory(kernel, machine, hints, tiling is not None, packs)
     if tiling is None:
         set_apart(kernel, vectors)
     set_grain(kernel)
@@ -302,7 +307,8 @@ def whole_work(kernel: KernelOp) -> Dim:
                     extent, block = _unblocked(d, left)
                     left.pop(block, None)  # pyright: ignore[reportArgumentType, reportCallIssue]
                     size = size * extent
-                total = total + moved(o.body.block.ops, left, size)
+                inside = moved(o.body.block.ops, left, size)
+                total = total + (expr.floordiv(inside, PACKED) if "matrix" in o.attributes else inside)
             else:
                 own += bytes_of(o) if isinstance(o, (LoadOp, StoreOp)) else op_cost(o) * BYTES_PER_OP
         return total + times * expr.product(grid.values()) * int(own + 0.5)

@@ -39,9 +39,10 @@ SHORT_ROW = 1 << 10
 """Bytes of a tile's row up to which the machine does not see the next one either, which is further away."""
 
 
-def memory(kernel: KernelOp, machine: Machine, hints: Hints, is_product: bool) -> None:
+def memory(kernel: KernelOp, machine: Machine, hints: Hints, is_product: bool, packs: bool = False) -> None:
     """Stream outputs of kernels that no cache holds, and fetch ahead what is read once and in order, and what tiles of
-    rows and columns are written to.
+    rows and columns are written to. A product whose factors are packed (`packs`) computes longer than it writes: its
+    results need not be in a cache before they are written, and leave it to the factors.
     """
     args = set(kernel.body.block.args)
     loaded = {buffer_of(a) for a in accesses(body_ops(kernel.body)) if isinstance(a, LoadOp)}
@@ -70,9 +71,11 @@ def memory(kernel: KernelOp, machine: Machine, hints: Hints, is_product: bool) -
                     a.attributes["next"] = UnitAttr()
                 continue
             if isinstance(a, StoreOp):
-                if buffer not in loaded and a.combine is None and total > machine.l3 < 4 * hints.bytes(buffer):
+                size = hints.bytes(buffer)
+                streams = size > machine.l2 if packs else total > machine.l3 < 4 * size
+                if buffer not in loaded and a.combine is None and streams:
                     a.attributes["nontemporal"] = UnitAttr()
-                elif 2 * hints.bytes(buffer) > near:
+                elif 2 * size > near:
                     step = _next_tile(a, loop, kernel) or _row_step(a, loop)
                     if step is not None:
                         prefetch(a, step, 2)

@@ -86,7 +86,9 @@ def _block(m: int, n: int, others: int, vectors: Vectors, machine: Machine) -> t
     do, packing counted.
     """
 
-    pack, room = (PACK, packed_bytes) if vectors.amx else (COPY, vector_functions.packed_bytes)
+    pack, room, tile = (
+        (PACK, packed_bytes, SIDE) if vectors.amx else (COPY, vector_functions.packed_bytes, vector_functions.ROWS)
+    )
 
     def time(rows: int, columns: int) -> float:
         blocks = -(-m // rows) * -(-n // columns) * others
@@ -94,18 +96,18 @@ def _block(m: int, n: int, others: int, vectors: Vectors, machine: Machine) -> t
 
     fitting = [
         (rows, columns)
-        for rows in _sides(m, MOST[0])
-        for columns in _sides(n, MOST[1])
+        for rows in _sides(m, MOST[0], tile)
+        for columns in _sides(n, MOST[1], SIDE)
         if room(columns) <= machine.l2 * SHARE
     ]
     return min(fitting, key=lambda b: time(*b), default=(SIDE, SIDE))
 
 
-def _sides(extent: int, most: int) -> Iterator[int]:
+def _sides(extent: int, most: int, tile: int) -> Iterator[int]:
     """Blocks of a dim up to a size: whole tiles, about as many in each."""
-    steps = -(-extent // SIDE)
+    steps = -(-extent // tile)
     for blocks in range(1, steps + 1):
-        side = -(-steps // blocks) * SIDE
+        side = -(-steps // blocks) * tile
         if side <= most:
             yield side
 

@@ -69,3 +69,40 @@ loop.kernel @of_f64(%x0: !sym.t<[512, 256], f64>, %x1: !sym.t<[256, 768], f64>) 
   loop.store %0, %y0[d0, d1] : !sym.t<[512, 768], f64>
   loop.end
 }
+
+// -----
+
+// Blocks of rows are tiles of 8, so that two threads have about as much to do. A result that the second cache does not
+// hold goes past it; one that it holds, and one of another kernel, do not.
+
+// CHECK:      loop.kernel @rows
+// CHECK:        loop.scratch : !sym.t<[400, 384], f32>
+// CHECK:        loop.for [d0 = 400*t0 : min(788, 400*t0 + 400),
+// CHECK:        loop.store {{.*}} attributes {nontemporal}
+// WITHOUT:    loop.kernel @rows
+// WITHOUT-NOT: nontemporal
+loop.kernel @rows(%x0: !sym.t<[788, 768], f32>, %x1: !sym.t<[3072, 768], f32>) outs(%y0: !sym.t<[788, 3072], f32>) sizes [] grid [d0 = 788, d1 = 3072] {
+  %0 = loop.for [r0 = 768] reduce [add] {
+    %1 = loop.load %x0[d0, r0] : !sym.t<[788, 768], f32>
+    %2 = loop.load %x1[d1, r0] : !sym.t<[3072, 768], f32>
+    %3 = arith.mulf %1, %2 : f32
+    loop.yield %3 : f32
+  } : f32
+  loop.store %0, %y0[d0, d1] : !sym.t<[788, 3072], f32>
+  loop.end
+}
+
+// -----
+
+// CHECK:      loop.kernel @small
+// CHECK-NOT:  nontemporal
+loop.kernel @small(%x0: !sym.t<[256, 768], f32>, %x1: !sym.t<[768, 768], f32>) outs(%y0: !sym.t<[256, 768], f32>) sizes [] grid [d0 = 256, d1 = 768] {
+  %0 = loop.for [r0 = 768] reduce [add] {
+    %1 = loop.load %x0[d0, r0] : !sym.t<[256, 768], f32>
+    %2 = loop.load %x1[d1, r0] : !sym.t<[768, 768], f32>
+    %3 = arith.mulf %1, %2 : f32
+    loop.yield %3 : f32
+  } : f32
+  loop.store %0, %y0[d0, d1] : !sym.t<[256, 768], f32>
+  loop.end
+}
