@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, cast
 
 import sympy
@@ -32,6 +33,7 @@ from .decisions import decide
 from .fuse_cost import Hints
 from .host_devices import on_gpu
 from .memory_plan import donated
+from .schedule_kernel import whole_work
 
 MOST = 512
 """Launches of a group at most: the caller's stack holds the arguments of all of them."""
@@ -61,14 +63,15 @@ class LaunchTogether(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         hints = Hints(size_hints(op))
-        fit = {k.sym_name.data: _kind(k) for k in op.ops if isinstance(k, KernelOp)}
+        kernels = {k.sym_name.data: k for k in op.ops if isinstance(k, KernelOp)}
+        fit = {name: _kind(k) for name, k in kernels.items()}
         groups: list[list[LaunchOp]] = []
         for launch in [o for o in op.walk() if isinstance(o, LaunchOp)]:
             launch.attributes.pop("together", None)  # of a module that has been here before
         for function in [f for f in op.ops if isinstance(f, FuncOp) and f.body.blocks]:
             schedule = _Schedule(function.body.block, fit, hints, self.keep)
             schedule.place()
-            for group in schedule.rebuild():
+            for group in schedule.rebuild(cache(lambda name: _point(kernels[name], hints))):
                 for launch in group:
                     launch.attributes["together"] = IntegerAttr(len(groups), i64)
                 groups.append(group)
@@ -90,6 +93,13 @@ def _kind(kernel: KernelOp) -> str | None:
     jumps = any(isinstance(o, (LoadOp, StoreOp)) and o.indices for o in ops)
     adds_up = any(isinstance(o, StoreOp) and o.combine for o in ops) or not all(map(_is_small, ops))
     return None if jumps or adds_up or any(isinstance(o, ScratchOp) for o in ops) else kernel.sym_name.data
+
+
+def _point(kernel: KernelOp, hints: Hints) -> float:
+    """The work of one point; on a GPU all are alike."""
+    if on_gpu(kernel):
+        return 0
+    return hints.size(whole_work(kernel)) / max(hints.points(tuple(kernel.grid)), 1)
 
 
 def _is_small(o: Operation) -> bool:
@@ -175,12 +185,16 @@ class _Schedule:
             if isinstance(op, AtenOp) and not op.results:  # an assertion: what it finds wrong is not read before
                 self.bound.update((s, at) for v in op.args() for s in _asked(v) - self.known)
 
-    def rebuild(self) -> list[list[LaunchOp]]:
-        """Put the ops in their new order; the groups of several launches."""
+    def rebuild(self, point: Callable[[str], float]) -> list[list[LaunchOp]]:
+        """Put the ops in their new order; the groups of several launches, those first whose points take longest:
+        threads take one piece after the other, and are done at about the same time if the last ones are small.
+        """
         for op in self.ops:
             op.detach()
         self.block.add_ops(self.before)
         for item in self.items:
+            if item.open and len(item.ops) > 1:
+                item.ops.sort(key=lambda o: -point(cast(LaunchOp, o).callee))
             self.block.add_ops([*item.ops, *item.views])
         return [cast("list[LaunchOp]", item.ops) for item in self.items if item.open and len(item.ops) > 1]
 

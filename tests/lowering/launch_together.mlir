@@ -273,3 +273,24 @@ func.func @at_the_peak(%x: !sym.t<[1024], f32>, %y: !sym.t<[1024], f32>, %z: !sy
   %d = aten.relu(%c) : (!sym.t<[1024], f32>) -> !sym.t<[1024], f32>
   func.return %a, %d, %q : !sym.t<[1024], f32>, !sym.t<[1024], f32>, !sym.t<[65536], f32>
 }
+
+loop.kernel @rows(%x: !sym.t<[s0, 4096], f32>) outs(%y: !sym.t<[s0], f32>) sizes [s0] grid [d0 = s0] {
+  %0 = loop.for [r0 = 4096] reduce [add] {
+    %1 = loop.load %x[d0, r0] : !sym.t<[s0, 4096], f32>
+    loop.yield %1 : f32
+  } : f32
+  loop.store %0, %y[d0] : !sym.t<[s0], f32>
+  loop.end
+}
+
+// Threads take one piece after the other: those that take longest come first.
+// CHECK-LABEL: func.func @order
+// CHECK: %b = loop.launch @rows(%y) sizes [2] attributes {together = [[N:\d+]] : i64}
+// CHECK-NEXT: %a = loop.launch @exp(%x) sizes [64] attributes {together = [[N]] : i64}
+// CHECK-NEXT: %c = loop.launch @exp(%z) sizes [64] attributes {together = [[N]] : i64}
+func.func @order(%x: !sym.t<[64], f32>, %y: !sym.t<[2, 4096], f32>, %z: !sym.t<[64], f32>) -> (!sym.t<[64], f32>, !sym.t<[2], f32>, !sym.t<[64], f32>) {
+  %a = loop.launch @exp(%x) sizes [64] : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
+  %b = loop.launch @rows(%y) sizes [2] : (!sym.t<[2, 4096], f32>) -> !sym.t<[2], f32>
+  %c = loop.launch @exp(%z) sizes [64] : (!sym.t<[64], f32>) -> !sym.t<[64], f32>
+  func.return %a, %b, %c : !sym.t<[64], f32>, !sym.t<[2], f32>, !sym.t<[64], f32>
+}
