@@ -55,9 +55,10 @@ def room_of(op: ForOp, target: CpuTarget) -> int | None:
     """Bytes that the code for a loop needs of memory; None where there is none for it."""
     if not (target.has_amx or target.has_avx512) or _contraction(op) is None:
         return None
-    if _sums(op).shape[0] % (SIDE if target.has_amx else vector_functions.ROWS):  # pyright: ignore
+    rows, columns = cast("tuple[int, int]", _sums(op).shape)
+    if rows % (SIDE if target.has_amx else vector_functions.ROWS):
         return None
-    return (packed_bytes if target.has_amx else vector_functions.packed_bytes)(cast(int, _sums(op).shape[1]))
+    return (packed_bytes if target.has_amx else vector_functions.packed_bytes)(columns)
 
 
 def run_split(body: KernelBody, op: ForOp, room: SSAValue) -> None:
