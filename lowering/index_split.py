@@ -21,6 +21,7 @@ from ..dialects import expr
 from ..dialects.expr import Dim
 from ..dialects.loop import DimsAttr, IndexAttr, LoadOp, LoopDim, NestOp, PredAttr, YieldOp, body_ops
 from ..dialects.tensor import TensorType
+from .contraction import contraction_of_nest
 from .index_polynomial import ONE, Polynomial, as_constant, divide, exact_quotient, expression, multiply, polynomial
 from .index_simplify import Facts, facts, is_plain
 
@@ -39,8 +40,9 @@ def split_dims(nest: NestOp, plain: bool = False) -> NestOp:
     if not wanted:
         return nest
     dims, reduce = tuple(nest.dims), tuple(nest.reduce)
-    # what is ordered stays one row
-    whole = {_scanned(nest)} if nest.scan is None else {_scanned(nest), *(d.name for d in reduce)}
+    # what is ordered stays one row, and what a CPU's product adds up: its tiles have one such dim
+    rows = nest.scan is not None or (not _on_gpu(nest) and contraction_of_nest(nest) is not None)
+    whole = {_scanned(nest), *(d.name for d in reduce)} if rows else {_scanned(nest)}
     steps = _steps(wanted, [d for d in (*dims, *reduce) if d.lo == 0 and d.name not in whole])
     if not steps:
         return nest
@@ -70,8 +72,7 @@ def _shared(nest: NestOp) -> set[Operation]:
     """Loads of a product on a GPU that several matrices of a batch share, `load %k[floordiv(d0, 2), …]`: a program has
     one matrix, and its number in parts would not unify with what stands around the product.
     """
-    (t, *_) = (r.type for r in nest.results)
-    if [k.data for k in nest.combine.data] != ["add"] or not isinstance(t, TensorType) or t.device == "cpu":
+    if [k.data for k in nest.combine.data] != ["add"] or not _on_gpu(nest):
         return set()
     loads = [op for op in body_ops(nest.body) if isinstance(op, LoadOp)]
     if len(loads) != 2 or not isinstance(cast(YieldOp, nest.body.block.last_op).values[0].owner, arith.MulfOp):
@@ -80,6 +81,11 @@ def _shared(nest: NestOp) -> set[Operation]:
     used = [{s.name for e in op.index for s in expr.symbols(e)} for op in loads]
     batch = used[0] & used[1] - {d.name for d in nest.reduce}
     return {op for op, own, other in zip(loads, units, reversed(units), strict=True) if batch & (other - own)}
+
+
+def _on_gpu(nest: NestOp) -> bool:
+    (t, *_) = (r.type for r in nest.results)
+    return isinstance(t, TensorType) and t.device != "cpu"
 
 
 def _units(e: Dim) -> set[str]:
