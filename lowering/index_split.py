@@ -41,7 +41,8 @@ def split_dims(nest: NestOp, plain: bool = False) -> NestOp:
         return nest
     dims, reduce = tuple(nest.dims), tuple(nest.reduce)
     # what is ordered stays one row, and what a CPU's product adds up: its tiles have one such dim
-    rows = nest.scan is not None or (not _on_gpu(nest) and contraction_of_nest(nest) is not None)
+    product = not _on_gpu(nest) and contraction_of_nest(nest) is not None
+    rows = product or nest.scan is not None
     whole = {_scanned(nest), *(d.name for d in reduce)} if rows else {_scanned(nest)}
     steps = _steps(wanted, [d for d in (*dims, *reduce) if d.lo == 0 and d.name not in whole])
     if not steps:
@@ -59,13 +60,15 @@ def split_dims(nest: NestOp, plain: bool = False) -> NestOp:
     if nest.scan is not None:
         properties["scan"] = type(nest.scan)(expr.text(mapping[expr.symbol(nest.scan.data)]))
     body = substitute_body(nest.body.block, mapping, known)
-    return NestOp.create(
+    parts = NestOp.create(
         result_types=nest.result_types,
         properties=properties,
         attributes=nest.attributes,
         regions=[Region(body)],
         location=nest.location,
     )
+    # of rows that repeat, a part would move with neither factor
+    return nest if product and contraction_of_nest(parts) is None else parts
 
 
 def _shared(nest: NestOp) -> set[Operation]:
