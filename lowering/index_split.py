@@ -67,8 +67,10 @@ def split_dims(nest: NestOp, plain: bool = False) -> NestOp:
         regions=[Region(body)],
         location=nest.location,
     )
-    # of rows that repeat, a part would move with neither factor
-    return nest if product and contraction_of_nest(parts) is None else parts
+    if product and contraction_of_nest(parts) is None:  # of rows that repeat, a part would move with neither factor
+        parts.erase()  # what it reads is not used by it
+        return nest
+    return parts
 
 
 def _shared(nest: NestOp) -> set[Operation]:
