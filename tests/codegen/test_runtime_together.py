@@ -24,15 +24,17 @@ Ran = list[tuple[int, int, int, int]]
 """Of each call of a body: the launch, the first point and the one after the last, and the thread."""
 
 
-def together(shapes: Sequence[tuple[int, int]], seconds: float = 0, codes: Sequence[int] = ()) -> tuple[int, Ran]:
-    """What a group returns and what ran, of launches with some work and points each, a point taking some seconds."""
+def together(
+    shapes: Sequence[tuple[int, int]], seconds: Sequence[float] = (), codes: Sequence[int] = ()
+) -> tuple[int, Ran]:
+    """What a group returns and what ran, of launches with some work and points each, a point of each taking its seconds."""
     ran: Ran = []
     table, words, functions = list[int](), list[int | None](), list[Any]()
     for i, (work, points) in enumerate(shapes):
 
         def body(_: Any, lo: int, hi: int, i: int = i) -> int:
             ran.append((i, lo, hi, threading.get_ident()))
-            time.sleep(seconds * (hi - lo))
+            time.sleep(seconds[i] * (hi - lo) if seconds else 0)
             return codes[i] if codes else 0
 
         run = BODY(body)
@@ -84,14 +86,14 @@ def test_every_point_once(shapes: list[tuple[int, int]], threads: int) -> None:
 
 def test_points_that_take_long_are_shared(two_threads: None) -> None:
     """Two points of a product follow short launches: each thread takes one of them, whatever their work is said to be."""
-    _, ran = together([(40, 64), (40, 64), (100_000, 2)], 0.001)
+    _, ran = together([(40, 64), (40, 64), (100_000, 2)], (0, 0, 0.1))
     threads = [thread for launch, _, _, thread in ran if launch == 2]
     assert len(threads) == len(set(threads)) == 2
 
 
 def test_who_is_done_helps(two_threads: None) -> None:
     """Points of the second launch take four times as long as their work says: by that, one thread had 68 of all 80."""
-    _, ran = together([(10_000, 16), (5_000, 64)], 0.001)
+    _, ran = together([(10_000, 16), (5_000, 64)], (0.004, 0.004))
     points = Counter[int]()
     for _, lo, hi, thread in ran:
         points[thread] += hi - lo
@@ -100,7 +102,7 @@ def test_who_is_done_helps(two_threads: None) -> None:
 
 def test_threads_come_back_to_their_pieces(two_threads: None) -> None:
     """Where all is as it was said, each thread has one part of a launch, which is in its caches."""
-    _, ran = together([(16_000, 16)], 0.002)
+    _, ran = together([(16_000, 16)], (0.01,))
     parts: dict[int, list[int]] = {}
     for _, lo, hi, thread in ran:
         parts.setdefault(thread, []).extend(range(lo, hi))
